@@ -1,0 +1,74 @@
+"""What a hosted tool is to the translator, and the three values that pass between it and a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+__all__ = ["HostedTool", "ToolCall", "ToolError", "ToolOutcome", "ToolProgress"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a hosted tool, with settled arguments, ready to run.
+
+    Attributes:
+        id: the item's id as the client knows it (`ig_…`).
+        arguments: the tool's options after the declaration and the model's words were merged;
+            checked, only known keys and the declaration's own extra ones, no nulls.
+    """
+
+    id: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A preview of the result: bare base64 of a picture, and the true facts read from its bytes."""
+
+    data: bytes
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolError:
+    """Why a call failed, in the fields of the item's own `error` object."""
+
+    message: str
+    code: str = "image_generation_failed"
+    type: str = "image_generation_error"
+    param: str | None = None
+    details: Mapping[str, Any] | None = None
+    """More fields of the error object, such as OpenAI's `moderation_details`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """How a call ended: a result (bare base64) with its facts, or an error, never both.
+
+    Attributes:
+        data: bare base64, ASCII, of the finished picture; empty when the call failed.
+        facts: fields of the finished item that the result itself decides (`size`,
+            `output_format`, `background`, and `quality`, `revised_prompt` where known).
+        usage: what the backend says it spent, added up in `tool_usage.image_gen`.
+    """
+
+    data: bytes = b""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
+    error: ToolError | None = None
+
+
+class HostedTool(Protocol):
+    """One kind of hosted tool. It knows names and shapes, never how the work is done."""
+
+    type: str
+    """The declaration's `type`, also the default name of the function that stands in for it."""
+    item_type: str
+    """The `type` of the items that stand for its calls."""
+    id_prefix: str
+    execution: Literal["server", "client"]
+    """Who does the work: a backend of ours, or (siblings such as a shell) the client."""
+    phases: Mapping[str, str]
+    """The translator's phase (`started`, `working`, `partial`, `finished`) → the event's last word."""

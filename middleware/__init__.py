@@ -1,0 +1,1 @@
+"""What is done about the wire: the ASGI middleware, its backends, and the programs around it."""

@@ -1,0 +1,1 @@
+"""Picture makers: the protocol, and one file for each real one."""
