@@ -1,0 +1,154 @@
+"""The calls of our tool in one response: which of them run, how each ended, what the model is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .response import Slot
+from .sse import MAX_EVENT
+from .state import CallState
+from .tools.base import ToolError, ToolOutcome
+from .tools.image_generation import ImageGeneration, ToolArgumentError
+from .turn import MAX_ARGUMENTS
+from .turn_events import TurnItem
+from .wire import dumps
+
+__all__ = ["Call", "Calls", "Limits"]
+
+_PATIENCE = 2
+"""Turns in a row that only repeat earlier calls before the model may call no more."""
+
+_TOO_MANY = '{"status": "not run", "note": "No more pictures can be made in this response. Answer the user."}'
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything one response may have.
+
+    Attributes:
+        max_event: bytes of one upstream event.
+        max_arguments: bytes of one call's arguments.
+        max_prompt: characters of one prompt; OpenAI's own limit.
+        max_images: pictures; a model that runs wild must not fill a disk or empty a purse.
+        max_turns: requests to the model server, before a last one that may call nothing.
+    """
+
+    max_event: int = MAX_EVENT
+    max_arguments: int = MAX_ARGUMENTS
+    max_prompt: int = 32_000
+    max_images: int = 10
+    max_turns: int = 8
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call.
+
+    Attributes:
+        id: the item's id for the client.
+        admitted: whether it may run; the client is told of no other.
+        given: the model's own arguments, repaired.
+        arguments: those merged with the declaration; empty while they are not good.
+        final: the finished item without its `result`; `data` is that result, bare base64.
+        told: what the model hears of it in the next turn.
+        repeated: it equals a call of an earlier turn, and has that call's outcome.
+    """
+
+    id: str
+    item: TurnItem
+    admitted: bool
+    state: CallState = CallState.NAMED
+    slot: Slot | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    final: dict[str, Any] = field(default_factory=dict)
+    data: bytes = b""
+    told: str = _TOO_MANY
+    repeated: bool = False
+    previews: int = 0
+
+
+class Calls:
+    """All calls of one response.
+
+    Attributes:
+        offered: whether the model may call in the current turn.
+        of_turn: the current turn's calls, those that are not run included.
+        running: calls whose tool is at work, by id.
+        painted: whether any picture was finished.
+    """
+
+    def __init__(
+        self, tool: ImageGeneration, limits: Limits, *, strict: bool, max_tool_calls: int | None
+    ) -> None:
+        self.tool = tool
+        self.offered = True
+        self.of_turn: list[Call] = []
+        self.running: dict[str, Call] = {}
+        self.painted = False
+        self._strict = strict
+        self._max_prompt = limits.max_prompt
+        self._left = limits.max_images if max_tool_calls is None else min(limits.max_images, max_tool_calls)
+        self._outcomes: dict[bytes, ToolOutcome] = {}
+        self._earlier: dict[bytes, ToolOutcome] = {}
+        self._patience = _PATIENCE
+
+    @property
+    def previews_wanted(self) -> int:
+        """How many previews of one picture the client wants at most."""
+        return self.tool.declaration.partial_images or 0
+
+    def admit(self, item: TurnItem, new_id: Callable[[str], str]) -> Call:
+        """Take a call that the model has begun, and decide whether it may run."""
+        admitted = self.offered and self._left > 0
+        self._left -= admitted
+        call = Call(new_id(self.tool.id_prefix) if admitted else "", item, admitted)
+        self.of_turn.append(call)
+        return call
+
+    def settle(self, call: Call, given: Mapping[str, Any] | None, problem: str) -> ToolOutcome | None:
+        """Check a call's arguments; return its outcome if it need not or cannot run."""
+        call.given = given or {}
+        if not call.admitted:
+            return None
+        if given is None:
+            error = ToolError(problem, code="invalid_arguments", type="image_generation_user_error")
+            return ToolOutcome(error=error)
+        earlier = self._earlier.get(_key(given))
+        call.repeated = earlier is not None
+        try:
+            call.arguments = self.tool.arguments(given, strict=self._strict, max_prompt=self._max_prompt)
+        except ToolArgumentError as refused:
+            return ToolOutcome(error=refused.error)
+        return earlier
+
+    def conclude(self, call: Call, outcome: ToolOutcome) -> None:
+        """Note how a call ended."""
+        self.running.pop(call.id, None)
+        self._outcomes[_key(call.given)] = outcome
+        call.final = self.tool.finished(call.id, call.arguments or call.given, outcome)
+        call.data = outcome.data
+        call.told = self.tool.feedback(call.final)
+        self.painted |= outcome.error is None
+
+    def cut_off(self) -> ToolOutcome:
+        """Return the outcome of a call that ends because the response does."""
+        return ToolOutcome(
+            error=ToolError("The response ended before the picture was finished.", "cancelled")
+        )
+
+    def next_turn(self, *, last: bool) -> bool:
+        """Begin the next turn's calls; return whether the model may call nothing in it."""
+        stuck = all(call.repeated or not call.admitted for call in self.of_turn)
+        self._patience = self._patience - 1 if stuck else _PATIENCE
+        self._earlier |= self._outcomes
+        self._outcomes = {}
+        self.of_turn = []
+        self.offered = not last and self._patience > 0
+        return not self.offered
+
+
+def _key(given: Mapping[str, Any]) -> bytes:
+    return dumps(dict(sorted(given.items())))

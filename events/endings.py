@@ -1,0 +1,86 @@
+"""How items begin and end when their server does not say it all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arguments import parse_arguments
+from .turn_events import Delta, TurnEvent, TurnItem
+from .wire import dumps
+
+__all__ = ["beginning", "end_call", "end_native", "has_content", "with_status"]
+
+_NO_INCOMPLETE = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
+_NATIVE_PHASES = ("in_progress", "generating")
+
+
+def beginning(item: TurnItem) -> dict[str, Any]:
+    """Make up the body of an item that nobody announced."""
+    body: dict[str, Any] = {"type": item.kind}
+    if item.id is not None:
+        body["id"] = item.id
+    if item.kind == "message":
+        return {**body, "status": "in_progress", "role": "assistant", "content": []}
+    if item.kind == "reasoning":
+        return {**body, "summary": []}
+    if item.kind == "function_call":
+        call = {"call_id": item.call_id} if item.call_id else {}
+        return {**body, **call, "name": item.name, "arguments": "", "status": "in_progress"}
+    return {**body, "status": "in_progress"}
+
+
+def has_content(body: dict[str, Any]) -> bool:
+    """Whether an item that stands only in the final output is worth telling: blank messages are not."""
+    if body["type"] == "reasoning":
+        return bool(body.get("content") or body.get("summary") or body.get("encrypted_content"))
+    if body["type"] != "message":
+        return True
+    content = body.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return any(str(part.get("text") or part.get("refusal") or "").strip() for part in parts)
+
+
+def with_status(body: dict[str, Any], status: str) -> dict[str, Any]:
+    """Give a closing item a final status; one it already has stays."""
+    if status == "incomplete" and body["type"] in _NO_INCOMPLETE:
+        status = "failed"
+    return {**body, "status": status} if body.get("status") in (None, "in_progress") else body
+
+
+def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[TurnEvent], dict[str, Any]]:
+    """End a client's call: its arguments in one piece, once, and only if they are all there."""
+    told = body.get("arguments")
+    if isinstance(told, dict):
+        told = dumps(told).decode()
+    events: list[TurnEvent] = []
+    streamed = "".join(item.arguments)
+    whole = told if isinstance(told, str) and told.strip() else streamed
+    if not item.arguments_done:
+        item.arguments_done = True
+        if whole.startswith(streamed) and len(whole) > len(streamed):
+            rest = whole[len(streamed) :]
+            events.append(Delta(item, {"type": "response.function_call_arguments.delta", "delta": rest}))
+        if status == "completed" or parse_arguments(whole):
+            events.append(Delta(item, {"type": "response.function_call_arguments.done", "arguments": whole}))
+    body = with_status(body, status)
+    wanted = {"name": item.name, "arguments": whole}
+    if all(body.get(key) == value for key, value in wanted.items()):
+        return events, body
+    return events, {**body, **wanted}
+
+
+def end_native(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], dict[str, Any]]:
+    """End a picture that the model server made itself.
+
+    Some servers leave its status at `generating` and never send `.completed`, and clients that wait
+    for either lose the picture.
+    """
+    prefix = f"response.{item.kind}."
+    if not isinstance(body.get("result"), str) or not body["result"]:
+        return [], {**body, "status": "failed", "result": ""}
+    events: list[TurnEvent] = []
+    if not item.seen:
+        events += [Delta(item, {"type": prefix + phase}) for phase in _NATIVE_PHASES]
+    if prefix + "completed" not in item.seen:
+        events.append(Delta(item, {"type": prefix + "completed"}))
+    return events, body if body.get("status") == "completed" else {**body, "status": "completed"}

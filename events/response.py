@@ -1,0 +1,232 @@
+"""What the client has been told: the one owner of its numbers, its ids and its response object.
+
+`sequence_number` runs over the whole response, `output_index` is the next free integer when an item is
+announced, and an id that the server left out, used twice or changes is replaced by one of ours, the
+same in all events of the item. Where a frame already says just that, its own bytes go out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .sse import encode
+from .turn_events import Source
+from .usage import IMAGE_DETAILS, add_usage, full_usage
+from .wire import EVENT_NAMES, dumps
+
+__all__ = ["ClientResponse", "Slot"]
+
+_PREFIXES = {"message": "msg_ig", "reasoning": "rs_ig", "function_call": "fc_ig"}
+
+_REQUIRED: dict[str, Any] = {
+    "object": "response",
+    "status": "in_progress",
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "model": "",
+    "output": [],
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "temperature": None,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "usage": None,
+}
+"""Keys without which some SDK rejects a response object."""
+
+NEUTRAL = "The model server failed to complete the response."
+"""All that a client is told of an upstream failure; the server's own words go to the log."""
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """One item as the client knows it."""
+
+    index: int
+    id: str
+    type: str
+    call_id: str | None = None
+
+
+class ClientResponse:
+    """Builds the client's frames, in order.
+
+    Args:
+        echo: response fields that must show the client's own values (`tools`, `tool_choice`, …).
+        defaults: values from the request for fields that a bare response object lacks.
+        new_id: makes an id that begins with the given prefix and an underscore.
+        now: seconds since the epoch.
+        stream: False builds no frames but only the final object.
+    """
+
+    def __init__(
+        self,
+        *,
+        echo: Mapping[str, Any],
+        defaults: Mapping[str, Any],
+        new_id: Callable[[str], str],
+        now: Callable[[], float],
+        stream: bool = True,
+    ) -> None:
+        self._echo = echo
+        self._defaults = {**_REQUIRED, **defaults}
+        self._new_id = new_id
+        self._now = now
+        self._stream = stream
+        self._sequence = 0
+        self._ids: set[str] = set()
+        self._types: list[str] = []
+        self._done: dict[int, tuple[bytes, ...]] = {}
+        self._head: dict[str, Any] = {}
+        self._usage: dict[str, Any] | None = None
+        self._tool_usage: dict[str, Any] | None = None
+        self.final: bytes | None = None
+        """The final response object as JSON, once there is one."""
+
+    @property
+    def started(self) -> bool:
+        """Whether `response.created` has been sent."""
+        return bool(self._head)
+
+    @property
+    def types(self) -> list[str]:
+        """The types of all announced items, in order."""
+        return self._types
+
+    def begin(self, response: Mapping[str, Any]) -> list[bytes]:
+        """Send `created` and `in_progress`, made whole from a perhaps bare or empty response object."""
+        known = {
+            key: value for key, value in response.items() if value is not None or key not in self._defaults
+        }
+        head = {**self._defaults, **known}
+        identifier = head.get("id")
+        created = head.get("created_at")
+        head["id"] = identifier if isinstance(identifier, str) and identifier else self._new_id("resp")
+        head["created_at"] = created if isinstance(created, int | float) else int(self._now())
+        self._head = {**head, "object": "response", "status": "in_progress", "output": [], **self._echo}
+        return [
+            self._frame({"type": name, "response": self._head})
+            for name in ("response.created", "response.in_progress")
+        ]
+
+    def open(self, body: dict[str, Any], source: Source | None = None) -> tuple[Slot, bytes]:
+        """Announce an item; its number and id are fixed from here on."""
+        kind = body["type"]
+        slot = Slot(len(self._types), self._own_id(kind, body.get("id")), kind)
+        if "call_id" in body or kind == "function_call":
+            call_id = body.get("call_id")
+            slot.call_id = call_id if isinstance(call_id, str) and call_id else self._new_id("call")
+        self._types.append(kind)
+        return slot, self._item_frame("response.output_item.added", slot, body, source)
+
+    def event(
+        self, slot: Slot, payload: dict[str, Any], raw: bytes | None = None, data: bytes = b""
+    ) -> bytes:
+        """Send an event about an open item. `data` is base64 that becomes its `partial_image_b64`."""
+        number = self._sequence
+        if (
+            raw is not None
+            and payload.get("sequence_number") == number
+            and payload.get("output_index") == slot.index
+            and payload.get("item_id") == slot.id
+        ):
+            self._sequence = number + 1
+            return raw
+        payload["item_id"] = slot.id
+        payload["output_index"] = slot.index
+        tail = (b',"partial_image_b64":"', data, b'"}') if data else ()
+        return self._frame(payload, *tail)
+
+    def close(
+        self, slot: Slot, body: dict[str, Any], source: Source | None = None, *, data: bytes = b""
+    ) -> bytes:
+        """Send the final item. `data` is base64 that becomes its `result`, moved but never copied again."""
+        own = self._owned(slot, body)
+        head = dumps(own)
+        self._done[slot.index] = (head[:-1], b',"result":"', data, b'"}') if data else (head,)
+        if data:
+            payload = {"type": "response.output_item.done", "output_index": slot.index}
+            return self._frame(payload, b',"item":', *self._done[slot.index], b"}")
+        return self._item_frame("response.output_item.done", slot, body, source)
+
+    def loose(self, payload: dict[str, Any], raw: bytes | None) -> bytes:
+        """Send an event that belongs to no item."""
+        if raw is not None and payload.get("sequence_number") == self._sequence:
+            self._sequence += 1
+            return raw
+        return self._frame(payload)
+
+    def spent(self, usage: object) -> None:
+        """Add one turn's usage. A turn without usage adds nothing."""
+        if isinstance(usage, dict) and usage:
+            self._usage = add_usage(self._usage or {}, usage)
+
+    def tool_spent(self, usage: Mapping[str, Any] | None) -> None:
+        """Add what a backend says it spent on one picture."""
+        if usage:
+            self._tool_usage = add_usage(self._tool_usage or {}, usage)
+
+    def error(self, code: str) -> bytes:
+        """Send the `error` frame in both its shapes at once: SDKs read the nested one or the flat one."""
+        fields = {"type": "server_error", "code": code, "message": NEUTRAL, "param": None}
+        return self._frame({**fields, "type": "error", "error": fields})
+
+    def end(self, status: str, response: Mapping[str, Any], extra: Mapping[str, Any], code: str) -> bytes:
+        """Send the terminal event, and keep its response object in `final`."""
+        whole = {**self._head, **response, **self._echo}
+        whole.update(
+            id=self._head["id"], created_at=self._head["created_at"], object="response", status=status
+        )
+        whole["usage"] = full_usage(self._usage) if self._usage is not None else None
+        if self._tool_usage is not None:
+            whole["tool_usage"] = {"image_gen": full_usage(self._tool_usage, IMAGE_DETAILS)}
+        if status == "failed":
+            whole["error"] = {"code": code, "message": NEUTRAL}
+        whole.pop("output")
+        items: list[bytes] = []
+        for index in sorted(self._done):
+            items += (b",", *self._done[index]) if items else self._done[index]
+        self.final = b"".join((dumps(whole)[:-1], b',"output":[', *items, b"]}"))
+        return self._frame({"type": f"response.{status}", **extra}, b',"response":', self.final, b"}")
+
+    def _own_id(self, kind: str, given: object) -> str:
+        prefix = _PREFIXES.get(kind, "item_ig")
+        identifier = (
+            given if isinstance(given, str) and given and given not in self._ids else self._new_id(prefix)
+        )
+        self._ids.add(identifier)
+        return identifier
+
+    def _owned(self, slot: Slot, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the item with the ids the client knows; the same object if it has them."""
+        if body.get("id") == slot.id and (slot.call_id is None or body.get("call_id") == slot.call_id):
+            return body
+        own = {**body, "id": slot.id}
+        if slot.call_id is not None:
+            own["call_id"] = slot.call_id
+        return own
+
+    def _item_frame(self, name: str, slot: Slot, body: dict[str, Any], source: Source | None) -> bytes:
+        own = self._owned(slot, body)
+        if own is body and source is not None:
+            payload, raw = source
+            if payload.get("sequence_number") == self._sequence and payload.get("output_index") == slot.index:
+                self._sequence += 1
+                return raw
+        return self._frame({"type": name, "output_index": slot.index, "item": own})
+
+    def _frame(self, payload: dict[str, Any], *tail: bytes) -> bytes:
+        """Number an event and build its frame; `tail` replaces the closing brace of its JSON."""
+        payload["sequence_number"] = self._sequence
+        self._sequence += 1
+        if not self._stream:
+            return b""
+        name = EVENT_NAMES[payload["type"]]
+        if not tail:
+            return encode(name, dumps(payload))
+        return b"".join((b"event: ", name, b"\ndata: ", dumps(payload)[:-1], *tail, b"\n\n"))

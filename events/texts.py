@@ -1,0 +1,195 @@
+"""The streamed texts of one item, made whole.
+
+Servers leave out parts of the grammar that clients rely on: a part's announcement, its index, the
+done events, the deltas of a text that comes all at once. What is missing is made up from what was
+streamed; what contradicts the streamed text gives way to it, since nobody can take back what a
+client has already read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .turn_events import Delta, Part, TurnEvent, TurnItem
+from .wire import FAMILIES, OUTPUT_TEXT, PART_EVENTS, REASONING_TEXT, TEXT_EVENTS, Family
+
+__all__ = ["close_texts", "part_event", "text_event"]
+
+
+def text_event(item: TurnItem, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
+    """Take a delta or done of a text. Texts that are closed already get nothing more."""
+    family = TEXT_EVENTS[payload["type"]]
+    index = payload.get(family.index)
+    part = item.last_part
+    if part is None or part.family is not family or part.index != index:
+        part = _part(item, family, index)
+        item.last_part = part
+    if part.done:
+        return []
+    made: list[TurnEvent] = []
+    if not part.announced and family is not REASONING_TEXT:
+        made.append(_announce(item, part))
+    if part.index != index:
+        payload[family.index] = part.index
+        raw = None
+    if payload["type"] == family.delta:
+        delta = payload.get("delta")
+        if not isinstance(delta, str):
+            return made
+        part.pieces.append(delta)
+    else:
+        part.done = True
+        made += _catch_up(item, part, payload.get(family.field))
+        text = part.text
+        if payload.get(family.field) != text:
+            payload[family.field] = text
+            raw = None
+        if family is OUTPUT_TEXT and not isinstance(payload.get("logprobs"), list):
+            payload["logprobs"] = []
+            raw = None
+    made.append(Delta(item, payload, raw))
+    return made
+
+
+def part_event(item: TurnItem, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
+    """Take a part's announcement or end. Parts of unknown types pass as they are."""
+    body = payload["part"]
+    family = _family_of(body)
+    if family is None:
+        return [Delta(item, payload, raw)]
+    index_key = PART_EVENTS[payload["type"]]
+    index = payload.get(index_key)
+    is_end = payload["type"].endswith(".done")
+    part = _part(item, family, index, fresh=not is_end)
+    item.last_part = part
+    if part.index != index:
+        payload[index_key] = part.index
+        raw = None
+    if not is_end:
+        return _added(item, part, payload, raw)
+    if part.closed:
+        return []
+    made = [] if part.announced else [_announce(item, part)]
+    made += _catch_up(item, part, body.get(family.field))
+    made += _end_text(item, part)
+    part.closed = True
+    text = part.text
+    if body.get(family.field) != text:
+        payload["part"] = {**body, family.field: text}
+        raw = None
+    made.append(Delta(item, payload, raw))
+    return made
+
+
+def close_texts(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], dict[str, Any]]:
+    """End all texts of an item that closes; return what to send, and its body with the streamed texts."""
+    made: list[TurnEvent] = []
+    if item.kind == "message":
+        for index, content in enumerate(_contents(body)):
+            family = _family_of(content)
+            text = content.get(family.field) if family else None
+            if family and isinstance(text, str):
+                part = _part(item, family, index)
+                if not part.announced:
+                    made.append(_announce(item, part))
+                if not part.done:
+                    made += _catch_up(item, part, text)
+    for part in item.parts.values():
+        made += _end_text(item, part)
+        if part.announced and not part.closed:
+            part.closed = True
+            made.append(_made(item, part, part.family.part_done, {"part": _part_body(part, part.text)}))
+    return made, _with_texts(item, body)
+
+
+def _contents(body: dict[str, Any]) -> list[Any]:
+    contents = body.get("content")
+    return contents if isinstance(contents, list) else []
+
+
+def _family_of(content: object) -> Family | None:
+    kind = content.get("type") if isinstance(content, dict) else None
+    return FAMILIES.get(kind) if isinstance(kind, str) else None
+
+
+def _part(item: TurnItem, family: Family, index: object, *, fresh: bool = False) -> Part:
+    """Find the part that is meant, or begin it. Without an index it is the open one of its family."""
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        same = [p for p in item.parts.values() if p.family is family]
+        if same and not (fresh and same[-1].announced) and not same[-1].closed:
+            return same[-1]
+        index = sum(key == family.index for key, _ in item.parts)
+    part = item.parts.get((family.index, index))
+    while part is not None and part.family is not family:
+        index += 1
+        part = item.parts.get((family.index, index))
+    if part is None:
+        part = item.parts[family.index, index] = Part(family, index)
+    return part
+
+
+def _added(item: TurnItem, part: Part, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
+    if part.announced or part.done:
+        return []
+    part.announced = True
+    family = part.family
+    text = payload["part"].get(family.field)
+    if not text and isinstance(text, str):
+        return [Delta(item, payload, raw)]
+    payload["part"] = {**payload["part"], family.field: ""}
+    return [Delta(item, payload), *_catch_up(item, part, text)]
+
+
+def _catch_up(item: TurnItem, part: Part, whole: object) -> list[TurnEvent]:
+    """Stream what a done event tells and no delta has."""
+    streamed = part.text
+    if not isinstance(whole, str) or len(whole) <= len(streamed) or not whole.startswith(streamed):
+        return []
+    rest = whole[len(streamed) :]
+    part.pieces.append(rest)
+    return [_made(item, part, part.family.delta, {"delta": rest})]
+
+
+def _end_text(item: TurnItem, part: Part) -> list[TurnEvent]:
+    if part.done:
+        return []
+    part.done = True
+    return [_made(item, part, part.family.done, {part.family.field: part.text})]
+
+
+def _announce(item: TurnItem, part: Part) -> TurnEvent:
+    part.announced = True
+    return _made(item, part, part.family.part_added, {"part": _part_body(part, "")})
+
+
+def _made(item: TurnItem, part: Part, name: str, fields: dict[str, Any]) -> Delta:
+    """Make up an event about a part."""
+    extra: dict[str, Any] = {}
+    if part.family is OUTPUT_TEXT and name in TEXT_EVENTS:
+        extra["logprobs"] = []
+    return Delta(item, {"type": name, part.family.index: part.index, **fields, **extra})
+
+
+def _part_body(part: Part, text: str) -> dict[str, Any]:
+    family = part.family
+    extra: dict[str, Any] = {"annotations": [], "logprobs": []} if family is OUTPUT_TEXT else {}
+    return {"type": family.part, family.field: text, **extra}
+
+
+def _with_texts(item: TurnItem, body: dict[str, Any]) -> dict[str, Any]:
+    """Put the streamed texts into the item's final body; the same object if they stand there already."""
+    changed: dict[str, Any] = {}
+    for (index_key, index), part in sorted(item.parts.items(), key=lambda entry: entry[0]):
+        key = "summary" if index_key == "summary_index" else "content"
+        contents = changed.get(key, body.get(key))
+        if not isinstance(contents, list):
+            contents = []
+        text, field = part.text, part.family.field
+        if index < len(contents) and isinstance(contents[index], dict):
+            if contents[index].get(field) == text:
+                continue
+            replaced = {**contents[index], field: text}
+            changed[key] = [*contents[:index], replaced, *contents[index + 1 :]]
+        else:
+            changed[key] = [*contents, _part_body(part, text)]
+    return {**body, **changed} if changed else body

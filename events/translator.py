@@ -1,0 +1,335 @@
+"""Joins the turns of the model server into ONE response for the client.
+
+Input: the bytes of one turn after another, and what the runner reports. Output: a list of actions,
+to be performed in order. A turn that called our tool, and nothing of the client's, is followed by
+another one that brings the results; the client sees a single stream of items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .actions import Action, Finish, Run, Send
+from .calls import Call, Calls, Limits
+from .errors import LocalProtocolError, RemoteProtocolError
+from .follow_up import FollowUp
+from .lowering import LoweredRequest
+from .response import ClientResponse
+from .sse import DONE, SSEDecoder
+from .state import CallInput, step
+from .tools.base import ToolCall, ToolOutcome, ToolProgress
+from .turn import Turn
+from .turn_events import CallSettled, Closed, Delta, Loose, Opened, Started, TurnEnded, TurnEvent
+from .wire import CLIENT_CALLS, loads
+
+__all__ = ["Limits", "Translator"]
+
+_EMPTY_TEXT = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+
+
+class Translator:
+    """One client request, from the first byte of its first turn to `Finish`.
+
+    Args:
+        lowered: the request, lowered, with a tool in it.
+        new_id: makes an id that begins with the given prefix and an underscore.
+        now: seconds since the epoch.
+        limits: how much of everything one response may have.
+        strict_arguments: unknown arguments are an error for the model instead of dropped.
+        feedback: what the model gets of a picture: `text`, or besides it the picture in a user
+            message (`image`) or in the function's output (`image_output`).
+    """
+
+    def __init__(
+        self,
+        lowered: LoweredRequest,
+        *,
+        new_id: Callable[[str], str],
+        now: Callable[[], float],
+        limits: Limits | None = None,
+        strict_arguments: bool = False,
+        feedback: str = "text",
+    ) -> None:
+        self._lowered = lowered
+        self._limits = limits or Limits()
+        self._new_id = new_id
+        self._client = ClientResponse(
+            echo=lowered.echo, defaults=lowered.defaults, new_id=new_id, now=now, stream=lowered.stream
+        )
+        if lowered.tool is None:
+            raise LocalProtocolError("a request without the tool needs no translation")
+        self._calls = Calls(
+            lowered.tool, self._limits, strict=strict_arguments, max_tool_calls=lowered.max_tool_calls
+        )
+        self._follow_up = FollowUp(lowered, self._calls, new_id, feedback, self._limits.max_turns)
+        self._actions: list[Action] = []
+        self._frames: list[bytes] = []
+        self._told_end = False
+        self._finished = False
+        self.notes: list[str] = []
+        """What went wrong without harm, for the log."""
+        self._begin_turn()
+
+    def _begin_turn(self) -> None:
+        self._decoder = SSEDecoder(max_event=self._limits.max_event)
+        self._turn = Turn(
+            name=self._lowered.name,
+            declared=self._lowered.declared,
+            max_arguments=self._limits.max_arguments,
+        )
+        self._eof = False
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def receive(self, chunk: bytes) -> list[Action]:
+        """Take the next bytes of the current turn's event stream, cut anywhere."""
+        if self._finished:
+            return []
+        try:
+            frames = self._decoder.feed(chunk)
+        except RemoteProtocolError as error:
+            return self.abandon(str(error))
+        for frame in frames:
+            for event in self._turn.receive(frame):
+                self._on(event)
+        return self._take()
+
+    def receive_json(self, body: bytes) -> list[Action]:
+        """Take the whole body of a turn that was answered in JSON, not as a stream."""
+        if self._finished:
+            return []
+        try:
+            response = loads(body)
+        except ValueError:
+            response = None
+        if not isinstance(response, dict) or not isinstance(response.get("output"), list):
+            return self.abandon("the model server's answer is neither an event stream nor a response object")
+        for event in self._turn.receive_response(response):
+            self._on(event)
+        return self._take()
+
+    def turn_ended(self) -> list[Action]:
+        """Learn that the current turn's body is over."""
+        if self._finished:
+            return []
+        for frame in self._decoder.close():
+            for event in self._turn.receive(frame):
+                self._on(event)
+        self._eof = True
+        for event in self._turn.close():
+            self._on(event)
+        self._advance()
+        return self._take()
+
+    def turn_refused(self, status: int, body: bytes = b"", retry_after: float | None = None) -> list[Action]:
+        """Learn that a follow-up turn was answered with an error status; nothing of it was sent on."""
+        if self._finished:
+            return []
+        text = body[:300].decode(errors="replace")
+        self.notes.append(f"the model server answered a follow-up turn with status {status}: {text}")
+        again = self._follow_up.after_refusal(status, retry_after)
+        if again is None:
+            code = "rate_limit_exceeded" if status == 429 else "server_error"
+            return self.abandon(f"the follow-up turn was refused with status {status}", code)
+        self._actions.append(again)
+        self._begin_turn()
+        return self._take()
+
+    def abandon(self, reason: str, code: str = "server_error") -> list[Action]:
+        """End the response as failed: the turn cannot go on."""
+        if self._finished:
+            return []
+        for event in self._turn.abandon(reason, code):
+            self._on(event)
+        return self._take()
+
+    def tool_progress(self, identifier: str, progress: ToolProgress) -> list[Action]:
+        """Show a preview, as many as the client asked for at most."""
+        call = self._calls.running.get(identifier)
+        if call is None or call.previews >= self._calls.previews_wanted:
+            return []
+        self._step(call, CallInput.PREVIEW, progress=progress)
+        call.previews += 1
+        return self._take()
+
+    def tool_finished(self, identifier: str, outcome: ToolOutcome) -> list[Action]:
+        """Take a call's result. One that comes after the end is dropped."""
+        call = self._calls.running.get(identifier)
+        if call is None:
+            return []
+        self._conclude(call, outcome)
+        self._client.tool_spent(outcome.usage)
+        self._advance()
+        return self._take()
+
+    # -- what a turn says ----------------------------------------------------------------------
+
+    def _on(self, event: TurnEvent) -> None:
+        if type(event) is Delta:
+            self._frames.append(self._client.event(event.item.slot, event.payload, event.raw))
+            return
+        match event:
+            case Opened(item=item) if item.hosted:
+                item.slot = self._calls.admit(item, self._new_id)
+                if item.slot.admitted:
+                    self._step(item.slot, CallInput.ANNOUNCE)
+            case Opened():
+                event.item.slot, frame = self._client.open(event.body, event.source)
+                self._frames.append(frame)
+            case Closed():
+                self._frames.append(self._client.close(event.item.slot, event.body, event.source))
+            case CallSettled():
+                self._settled(event.item.slot, event)
+            case Started():
+                if not self._client.started:
+                    self._frames += self._client.begin(event.response)
+            case Loose():
+                self._frames.append(self._client.loose(event.payload, event.raw))
+            case TurnEnded():
+                self._turn_over(event)
+
+    def _settled(self, call: Call, event: CallSettled) -> None:
+        outcome = self._calls.settle(call, event.arguments, event.problem)
+        if not call.admitted:
+            return
+        if outcome is not None and outcome.error is not None and not call.arguments:
+            self._conclude(call, outcome)
+            return
+        self._step(call, CallInput.START)
+        if outcome is not None:
+            self._conclude(call, outcome)
+            return
+        self._calls.running[call.id] = call
+        self._act(Run(ToolCall(call.id, call.arguments)))
+
+    def _turn_over(self, ended: TurnEnded) -> None:
+        self.notes += self._turn.notes
+        self._client.spent(ended.response.get("usage"))
+        if ended.status == "failed":
+            self._fail(ended)
+        else:
+            self._advance()
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def _conclude(self, call: Call, outcome: ToolOutcome) -> None:
+        self._calls.conclude(call, outcome)
+        self._step(call, CallInput.FAIL if outcome.error else CallInput.FINISH)
+
+    def _step(self, call: Call, happened: CallInput, *, progress: ToolProgress | None = None) -> None:
+        """Move a call on and tell the client every phase of the step."""
+        call.state, phases = step(call.state, happened)
+        tool = self._calls.tool
+        for phase in phases:
+            if call.slot is None:
+                call.slot, frame = self._client.open(tool.announced(call.id))
+            elif phase == "done":
+                frame = self._client.close(call.slot, call.final, data=call.data)
+            else:
+                payload: dict[str, Any] = {"type": f"response.{tool.item_type}.{tool.phases[phase]}"}
+                if progress is not None:
+                    payload |= {"partial_image_index": call.previews, **tool.partial(progress)}
+                frame = self._client.event(call.slot, payload, data=progress.data if progress else b"")
+            self._frames.append(frame)
+
+    # -- the end of a turn and of the response -------------------------------------------------
+
+    def _advance(self) -> None:
+        """Go on, if the turn is over and no picture is being made."""
+        ended = self._turn.ended
+        if ended is None or self._finished or self._calls.running:
+            return
+        follow = (
+            ended.status == "completed"
+            and self._calls.of_turn
+            and not self._client_called()
+            and self._calls.offered
+        )
+        if not follow and not self._told_end:
+            self._tell_end(ended)
+        if not self._eof:
+            return
+        if follow:
+            self._act(self._follow_up.next(self._turn))
+            self._begin_turn()
+        else:
+            self._finish(failed=False)
+
+    def _client_called(self) -> bool:
+        return any(item.kind in CLIENT_CALLS and not item.hosted for item in self._turn.items)
+
+    def _fail(self, ended: TurnEnded) -> None:
+        """Close what is open and end the response as failed, with everything made so far."""
+        self.notes.append(f"the model server failed: {ended.reason[:300]}")
+        for call in list(self._calls.running.values()):
+            self._conclude(call, self._calls.cut_off())
+        if not self._client.started:
+            self._finished = True
+            self._act(Finish(None, failed=True))
+            return
+        if not self._calls.painted:
+            self._frames.append(self._client.error(ended.code))
+        self._tell_end(ended)
+        if ended.broken or self._eof:
+            self._finish(failed=not self._calls.painted and not ended.response)
+
+    def _tell_end(self, ended: TurnEnded) -> None:
+        if ended.status == "completed" and self._needs_message():
+            self._frames += self._empty_message()
+        self._frames.append(self._client.end(ended.status, ended.response, ended.extra, ended.code))
+        self._told_end = True
+
+    def _finish(self, *, failed: bool) -> None:
+        self._finished = True
+        if self._turn.sentinel and self._lowered.stream:
+            self._frames.append(DONE)
+        self._act(Finish(self._client.final, failed))
+
+    def _needs_message(self) -> bool:
+        """Agent SDKs ask again, up to their turn limit, unless something follows the last picture."""
+        types = self._client.types
+        item_type = self._calls.tool.item_type
+        if self._lowered.json_text or item_type not in types:
+            return False
+        last = len(types) - 1 - types[::-1].index(item_type)
+        return not any(kind == "message" or kind in CLIENT_CALLS for kind in types[last:])
+
+    def _empty_message(self) -> list[bytes]:
+        body = {
+            "id": self._new_id("msg_ig"),
+            "type": "message",
+            "status": "in_progress",
+            "role": "assistant",
+            "content": [],
+        }
+        slot, opened = self._client.open(body)
+        index = {"content_index": 0}
+        part = _EMPTY_TEXT
+        done = {"type": "response.output_text.done", **index, "text": "", "logprobs": []}
+        return [
+            opened,
+            self._client.event(slot, {"type": "response.content_part.added", **index, "part": part}),
+            self._client.event(slot, done),
+            self._client.event(slot, {"type": "response.content_part.done", **index, "part": part}),
+            self._client.close(slot, {**body, "status": "completed", "content": [part]}),
+        ]
+
+    # -- actions -------------------------------------------------------------------------------
+
+    def _act(self, action: Action) -> None:
+        self._flush()
+        self._actions.append(action)
+
+    def _flush(self) -> None:
+        frames = self._frames
+        if frames:
+            self._frames = []
+            whole = frames[0] if len(frames) == 1 else b"".join(frames)
+            if whole:
+                self._actions.append(Send(whole))
+
+    def _take(self) -> list[Action]:
+        self._flush()
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,0 +1,174 @@
+"""The vocabulary of the Responses API: event names, whom each event speaks of, JSON in and out.
+
+Names and required keys are those of the OpenAI SDKs' event union; a type outside it makes the
+official Node SDK throw, so nothing else is ever sent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+__all__ = [
+    "CLIENT_CALLS",
+    "EVENT_NAMES",
+    "FAMILIES",
+    "HEARTBEATS",
+    "ITEM_EVENTS",
+    "PART_EVENTS",
+    "TERMINAL",
+    "Family",
+    "dumps",
+    "loads",
+]
+
+
+def loads(data: bytes | str) -> Any:
+    """Parse JSON. What orjson refuses (lone surrogates, NaN, huge integers) the standard library takes.
+
+    Raises:
+        ValueError: it is no JSON at all.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(data)
+        except RecursionError as error:
+            raise ValueError("JSON nested too deeply") from error
+
+
+def dumps(value: Any) -> bytes:
+    """Write JSON on one line, as UTF-8; in plain ASCII where orjson refuses the value."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, ValueError):
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The events that carry one kind of streamed text: deltas, then a done with the whole of it.
+
+    Attributes:
+        item: the type of the items it belongs to.
+        part: the type of the content part that holds the text.
+        delta: the delta's event type.
+        done: the done's event type.
+        field: the key that holds the whole text, in the done event and in the part.
+        index: the key that tells the parts of one item apart.
+        part_added: the event that announces the part, where the SDKs demand one.
+        part_done: its counterpart.
+    """
+
+    item: str
+    part: str
+    delta: str
+    done: str
+    field: str = "text"
+    index: str = "content_index"
+    part_added: str = "response.content_part.added"
+    part_done: str = "response.content_part.done"
+
+
+OUTPUT_TEXT = Family("message", "output_text", "response.output_text.delta", "response.output_text.done")
+REFUSAL = Family("message", "refusal", "response.refusal.delta", "response.refusal.done", field="refusal")
+REASONING_TEXT = Family(
+    "reasoning", "reasoning_text", "response.reasoning_text.delta", "response.reasoning_text.done"
+)
+SUMMARY_TEXT = Family(
+    "reasoning",
+    "summary_text",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    index="summary_index",
+    part_added="response.reasoning_summary_part.added",
+    part_done="response.reasoning_summary_part.done",
+)
+
+_FAMILIES = (OUTPUT_TEXT, REFUSAL, REASONING_TEXT, SUMMARY_TEXT)
+
+FAMILIES = {family.part: family for family in _FAMILIES}
+"""Part type → family."""
+
+TEXT_EVENTS = {name: family for family in _FAMILIES for name in (family.delta, family.done)}
+"""Delta or done event type → family."""
+
+PART_EVENTS = {
+    "response.content_part.added": "content_index",
+    "response.content_part.done": "content_index",
+    "response.reasoning_summary_part.added": "summary_index",
+    "response.reasoning_summary_part.done": "summary_index",
+}
+
+_PHASES = {
+    "web_search_call": ("in_progress", "searching", "completed"),
+    "file_search_call": ("in_progress", "searching", "completed"),
+    "code_interpreter_call": ("in_progress", "interpreting", "completed"),
+    "image_generation_call": ("in_progress", "generating", "partial_image", "completed"),
+    "mcp_call": ("in_progress", "completed", "failed"),
+    "mcp_list_tools": ("in_progress", "completed", "failed"),
+}
+
+_STREAMED = {
+    "function_call_arguments": "function_call",
+    "custom_tool_call_input": "custom_tool_call",
+    "code_interpreter_call_code": "code_interpreter_call",
+    "mcp_call_arguments": "mcp_call",
+}
+
+ITEM_EVENTS: dict[str, str] = {
+    **{name: family.item for name, family in TEXT_EVENTS.items()},
+    **{f"response.{item}.{phase}": item for item, phases in _PHASES.items() for phase in phases},
+    **{f"response.{stem}.{end}": item for stem, item in _STREAMED.items() for end in ("delta", "done")},
+    "response.output_text.annotation.added": "message",
+    "response.reasoning_summary_part.added": "reasoning",
+    "response.reasoning_summary_part.done": "reasoning",
+}
+"""Event type → type of the item it speaks of (`content_part` events tell by their part)."""
+
+LOOSE_EVENTS = frozenset(
+    f"response.audio.{name}" for name in ("delta", "done", "transcript.delta", "transcript.done")
+)
+"""Known events that belong to no item."""
+
+TERMINAL = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+    "response.cancelled": "failed",
+}
+
+HEARTBEATS = frozenset({"keepalive", "ping", "response.keep_alive", "response.keepalive", "heartbeat"})
+
+CLIENT_CALLS = frozenset(
+    {
+        "function_call",
+        "custom_tool_call",
+        "computer_call",
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+        "mcp_approval_request",
+    }
+)
+"""Items that wait for the client: the model cannot go on before it has answered them."""
+
+EVENT_NAMES: dict[str, bytes] = {
+    name: name.encode()
+    for name in (
+        *ITEM_EVENTS,
+        *PART_EVENTS,
+        *LOOSE_EVENTS,
+        *TERMINAL,
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.output_item.done",
+        "error",
+    )
+}
+"""Every event type that may be sent, with its bytes."""
