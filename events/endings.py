@@ -1,14 +1,14 @@
-"""How items begin and end when their server does not say it all."""
+"""How items begin and end, and calls settle, when their server does not say it all."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .arguments import parse_arguments
-from .turn_events import Delta, TurnEvent, TurnItem
+from .turn_events import CallSettled, Delta, TurnEvent, TurnItem
 from .wire import dumps
 
-__all__ = ["beginning", "end_call", "end_native", "has_content", "with_status"]
+__all__ = ["beginning", "end_call", "end_native", "has_content", "settle", "told_error", "with_status"]
 
 _NO_INCOMPLETE = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 _NATIVE_PHASES = ("in_progress", "generating")
@@ -84,3 +84,41 @@ def end_native(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], d
     if prefix + "completed" not in item.seen:
         events.append(Delta(item, {"type": prefix + "completed"}))
     return events, body if body.get("status") == "completed" else {**body, "status": "completed"}
+
+
+def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool) -> list[TurnEvent]:
+    """Settle a hosted call by the first source that holds an object.
+
+    Args:
+        item: the call.
+        whole: the arguments that the present event tells; the surest source.
+        max_arguments: bytes beyond which the call fails.
+        last: the response is complete: a call without any arguments has `{}`, a broken one fails.
+    """
+    if item.settled:
+        return []
+    if item.arguments_size > max_arguments:
+        item.settled = True
+        return [CallSettled(item, None, f"The arguments are longer than {max_arguments} bytes.")]
+    sources = (whole, "".join(item.arguments), item.body.get("arguments"))
+    told = [source for source in sources if source and not (isinstance(source, str) and source.isspace())]
+    for source in told:
+        arguments = parse_arguments(source)
+        if arguments is not None:
+            item.settled = True
+            return [CallSettled(item, arguments)]
+    if not last:
+        return []
+    item.settled = True
+    return [
+        CallSettled(item, None, "The arguments are not a JSON object.") if told else CallSettled(item, {})
+    ]
+
+
+def told_error(error: object) -> tuple[str, str]:
+    """Read a server's error, however it is shaped: its words for the log, its code if it is a plain one."""
+    if not isinstance(error, dict):
+        return str(error), "server_error"
+    code = error.get("code")
+    plain = isinstance(code, str) and 0 < len(code) <= 64 and code.replace("_", "").isalnum()
+    return str(error.get("message") or error), str(code) if plain else "server_error"

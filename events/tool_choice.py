@@ -64,14 +64,12 @@ def _allowed(choice: object) -> list[Any] | None:
 
 
 def _force(body: Mapping[str, Any], name: str, forced: ForcedChoice) -> dict[str, Any]:
-    match forced:
-        case "required":
-            only = narrow_tools(body, [{"type": "function", "name": name}], name)
-            return {**only, "tool_choice": "required"}
-        case "function":
-            return {**body, "tool_choice": {"type": "function", "name": name}}
-        case "auto":
-            order = f"You must answer the latest message by calling the function {name}."
-            given = body.get("instructions")
-            orders = f"{given}\n\n{order}" if isinstance(given, str) and given else order
-            return {**body, "tool_choice": "auto", "instructions": orders}
+    if forced == "required":
+        only = narrow_tools(body, [{"type": "function", "name": name}], name)
+        return {**only, "tool_choice": "required"}
+    if forced == "function":
+        return {**body, "tool_choice": {"type": "function", "name": name}}
+    order = f"You must answer the latest message by calling the function {name}."
+    given = body.get("instructions")
+    orders = f"{given}\n\n{order}" if isinstance(given, str) and given else order
+    return {**body, "tool_choice": "auto", "instructions": orders}

@@ -96,13 +96,13 @@ class Translator:
         return self._take()
 
     def receive_json(self, body: bytes) -> list[Action]:
-        """Take the whole body of a turn that was answered in JSON, not as a stream."""
+        """Take the whole body of a turn that was not declared a stream: a response object, or a stream after all."""
         if self._finished:
             return []
         try:
             response = loads(body)
         except ValueError:
-            response = None
+            return self.receive(body)
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):
             return self.abandon("the model server's answer is neither an event stream nor a response object")
         for event in self._turn.receive_response(response):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arguments import parse_arguments, plain_name
-from .endings import beginning, end_call, end_native, has_content, with_status
+from .arguments import plain_name
+from .endings import beginning, end_call, end_native, has_content, settle, told_error, with_status
 from .identity import TurnItems, match_final
 from .sse import ServerSentEvent
 from .texts import close_texts, part_event, text_event
@@ -82,15 +82,11 @@ class Turn:
             return []
         if self.ended:
             return []
-        try:
-            payload = loads(data)
-        except ValueError:
-            if data.lstrip()[:1] in (b"{", b"["):
+        payload = _parsed(data)
+        if payload is None:
+            if data.lstrip()[:1] == b"{":
                 return self._fail("the model server sent an event that is not JSON")
-            self._note("dropped a line of data that is not JSON")
-            return []
-        if not isinstance(payload, dict):
-            self._note("dropped an event that is not a JSON object")
+            self._note("dropped data that is no JSON object")
             return []
         name = payload.get("type")
         if not isinstance(name, str):
@@ -176,6 +172,8 @@ class Turn:
                 item.held = []
                 return []
             item.hosted = self._is_ours(item.name)
+        if item.body.get("status", "in_progress") is None:
+            item.body, source = {**item.body, "status": "in_progress"}, None
         return [Opened(item, item.body, source)]
 
     def _is_ours(self, name: str) -> bool:
@@ -241,25 +239,7 @@ class Turn:
         return made + events
 
     def _settle(self, item: TurnItem, whole: object = None, *, last: bool = False) -> list[TurnEvent]:
-        """Settle a hosted call by the first source that holds an object; at the very end, say why none does."""
-        if item.settled:
-            return []
-        if item.arguments_size > self.max_arguments:
-            item.settled = True
-            return [CallSettled(item, None, f"The arguments are longer than {self.max_arguments} bytes.")]
-        sources = (whole, "".join(item.arguments), item.body.get("arguments"))
-        told = [source for source in sources if source and not (isinstance(source, str) and source.isspace())]
-        for source in told:
-            arguments = parse_arguments(source)
-            if arguments is not None:
-                item.settled = True
-                return [CallSettled(item, arguments)]
-        if not last:
-            return []
-        item.settled = True
-        if told:
-            return [CallSettled(item, None, "The arguments are not a JSON object.")]
-        return [CallSettled(item, {})]
+        return settle(item, whole, self.max_arguments, last=last)
 
     def _done(self, body: dict[str, Any], key: object, source: Source | None) -> list[TurnEvent]:
         item = self.items.of_done(body, key)
@@ -288,6 +268,8 @@ class Turn:
             if (item.twin is not None and item.text in ("", item.twin.text)) or (
                 item.kind == "function_call" and not item.name
             ):
+                if item.twin is None:
+                    self._note("dropped a function call that has no name")
                 item.closed = True
                 self.items.drop(item)
                 return []
@@ -346,7 +328,9 @@ class Turn:
         }
         error = response.get("error")
         ended = (
-            TurnEnded(status, response, extra, *_told(error)) if error else TurnEnded(status, response, extra)
+            TurnEnded(status, response, extra, *told_error(error))
+            if error
+            else TurnEnded(status, response, extra)
         )
         return made + self._end(ended)
 
@@ -368,17 +352,16 @@ class Turn:
         return [*made, ended]
 
     def _fail_with(self, error: object) -> list[TurnEvent]:
-        reason, code = _told(error)
+        reason, code = told_error(error)
         return self._start(None) + self._end(TurnEnded("failed", {}, {}, reason, code))
 
     def _fail(self, reason: str, code: str = "server_error") -> list[TurnEvent]:
         return self._end(TurnEnded("failed", {}, {}, reason, code, broken=True))
 
 
-def _told(error: object) -> tuple[str, str]:
-    """Read a server's error, however it is shaped: its words for the log, its code if it is a plain one."""
-    if not isinstance(error, dict):
-        return str(error), "server_error"
-    code = error.get("code")
-    plain = isinstance(code, str) and 0 < len(code) <= 64 and code.replace("_", "").isalnum()
-    return str(error.get("message") or error), str(code) if plain else "server_error"
+def _parsed(data: bytes) -> dict[str, Any] | None:
+    try:
+        payload = loads(data)
+    except ValueError:
+        return None
+    return payload if isinstance(payload, dict) else None

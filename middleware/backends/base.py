@@ -97,7 +97,7 @@ class ImageError(Exception):
         self.details = details
 
 
-OnPartial = Callable[[Image], Awaitable[None]]
+OnPartial = Callable[["Image | bytes"], Awaitable[None]]
 """Hand over a preview while the picture is still being made; returns when the client has it."""
 
 
@@ -108,8 +108,8 @@ class ImageBackend(Protocol):
     entered before its first picture and left at the application's shutdown, in one task.
     """
 
-    async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image:
-        """Make one picture.
+    async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image | bytes:
+        """Make one picture; its encoded bytes will do.
 
         Cancelling the call must stop the work: the client has gone.
 

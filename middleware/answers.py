@@ -1,0 +1,46 @@
+"""Answers of our own: OpenAI's error envelope, before any byte of a stream."""
+
+from __future__ import annotations
+
+from starlette.types import Scope, Send
+
+from ..events.errors import RequestError
+from ..events.wire import dumps
+
+__all__ = ["Headers", "cors_headers", "error_body", "send_json", "send_request_error", "send_upstream_error"]
+
+Headers = list[tuple[bytes, bytes]]
+
+_FINAL = (b"x-should-retry", b"false")
+"""Tells the official SDKs not to ask (and paint) again by themselves."""
+
+
+def error_body(message: str, *, kind: str, param: str | None = None, code: str | None = None) -> bytes:
+    """Make the envelope that every OpenAI client knows how to show."""
+    return dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
+
+
+def cors_headers(scope: Scope, origins: tuple[str, ...]) -> Headers:
+    """Let a page of an allowed origin read an answer that no CORS middleware of the inner app sees."""
+    origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
+    if origin is None or not ("*" in origins or origin.decode("latin-1") in origins):
+        return []
+    return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+
+
+async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
+    """Send a whole JSON answer."""
+    own = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *own]})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def send_request_error(send: Send, error: RequestError, headers: Headers) -> None:
+    """Tell the client what is wrong with its request."""
+    body = error_body(error.message, kind="invalid_request_error", param=error.param, code=error.code)
+    await send_json(send, error.status, body, [*headers, _FINAL])
+
+
+async def send_upstream_error(send: Send, message: str, headers: Headers) -> None:
+    """Tell the client that the model server is at fault."""
+    await send_json(send, 502, error_body(message, kind="server_error"), [*headers, _FINAL])

@@ -1,0 +1,268 @@
+"""An ASGI app that stands for a model server elsewhere: it forwards whatever it is asked to a URL.
+
+It adds nothing and keeps nothing. Bodies stream both ways, as bytes and as they come; only the
+hop-by-hop headers of RFC 9110, section 7.6.1, belong to one connection and are left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import anyio
+from anyio.abc import TaskGroup
+from starlette.types import Message, Receive, Scope, Send
+from yarl import URL
+
+from .bridge import bridge
+from .headers import request_headers, response_headers
+from .upstream import UpstreamURL
+
+__all__ = ["ProxyApp", "UpstreamCutError"]
+
+logger = logging.getLogger(__name__)
+
+_KEEPALIVE = 4.0
+"""Seconds for which an idle connection is kept. uvicorn, Node and cpp-httplib close theirs after five:
+a POST that meets such a close cannot be told from one that was half done, and must not be sent again."""
+
+_MAX_HEADER = 64 << 10
+"""Bytes of one response header: gateways put more into one than aiohttp's 8 KiB."""
+
+_SKIP_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+class UpstreamCutError(Exception):
+    """The upstream's body broke off; the server above must not end the client's body as if it were whole."""
+
+
+class _ClientGoneError(Exception):
+    """The client left in the middle of its own body."""
+
+
+class ProxyApp:
+    """Forward HTTP requests and WebSockets to `upstream`, such as `http://127.0.0.1:8000/v1`.
+
+    How the client's path joins the upstream's is told by `UpstreamURL`.
+
+    An upstream that cannot be reached is a 502 in OpenAI's error envelope; one that breaks off in
+    the middle of its body makes the call raise `UpstreamCutError`. The connections are opened at
+    first use or at the lifespan's startup, and closed at its shutdown or by `aclose`.
+
+    Args:
+        upstream: an http or https URL without user, password, query or fragment; anything else is
+            a ValueError, whose text never repeats it.
+        connect_timeout: seconds that one attempt to connect may take. Nothing else is timed here:
+            a model may think for long.
+    """
+
+    def __init__(self, upstream: str, *, connect_timeout: float = 10.0) -> None:
+        self._upstream = UpstreamURL(upstream)
+        self._connect_timeout = connect_timeout
+        self._session: aiohttp.ClientSession | None = None
+        self._bodies: dict[asyncio.Future[None], aiohttp.StreamReader] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope: `http`, `websocket` or `lifespan`."""
+        kind = scope["type"]
+        if kind == "lifespan":
+            await self._lifespan(receive, send)
+        elif kind not in ("http", "websocket"):
+            raise NotImplementedError(f"ProxyApp forwards no ASGI scope of type {kind!r}")
+        elif (target := self._upstream.target(scope)) is None:
+            await _refuse(
+                scope, send, 400, "The request's target must be a path.", "invalid_request_error", None
+            )
+        elif kind == "http":
+            await self._http(scope, receive, send, target)
+        else:
+            await self._websocket(scope, receive, send, target)
+
+    async def aclose(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
+                auto_decompress=False,
+                skip_auto_headers=_SKIP_AUTO_HEADERS,
+                max_line_size=_MAX_HEADER,
+                max_field_size=_MAX_HEADER,
+            )
+        return self._session
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._open()
+        await send({"type": "lifespan.startup.complete"})
+        try:
+            await receive()
+        finally:
+            await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send, target: URL) -> None:
+        first = await receive()
+        if first["type"] == "http.disconnect":
+            return
+        async with _task_group() as group:
+            client = _Client(receive, first, group.cancel_scope)
+            group.start_soon(client.watch)
+            try:
+                response = await self._open().request(
+                    scope["method"],
+                    target,
+                    headers=request_headers(scope["headers"]),
+                    data=client.body(),
+                    allow_redirects=False,
+                )
+            except aiohttp.ClientError as error:
+                client.watching.cancel()
+                await self._unreachable(scope, send, error)
+            else:
+                await self._answer(response, client, send)
+
+    async def _answer(self, response: aiohttp.ClientResponse, client: _Client, send: Send) -> None:
+        headers = response_headers(response.status, response.raw_headers)
+        self._guard(response)
+        try:
+            await send({"type": "http.response.start", "status": response.status, "headers": headers})
+            async for chunk in response.content.iter_any():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except aiohttp.ClientError as error:
+            raise UpstreamCutError(
+                f"{self._upstream.origin} broke off in the middle of its answer"
+            ) from error
+        finally:
+            response.close()
+        # Servers report a disconnect after a whole response, too: stop listening before it is whole.
+        client.watching.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _guard(self, response: aiohttp.ClientResponse) -> None:
+        """See to it that the body fails when its connection is lost before its end.
+
+        aiohttp closes the connection when something else stands where a chunk should begin, but
+        leaves the reader of the body waiting for ever.
+        """
+        connection = response.connection  # None for a body that has ended already
+        protocol = connection.protocol if connection else None
+        closed = protocol.closed if protocol else None
+        if closed:
+            if closed not in self._bodies:
+                closed.add_done_callback(self._lost)
+            self._bodies[closed] = response.content
+
+    def _lost(self, closed: asyncio.Future[None]) -> None:
+        closed.exception()  # asyncio complains of errors that nobody looked at
+        body = self._bodies.pop(closed); print("LOST", body, body.is_eof(), body.exception(), body._waiter)
+        if not body.is_eof() and not body.exception():
+            body.set_exception(aiohttp.ClientPayloadError("the connection was lost"))
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send, target: URL) -> None:
+        await receive()
+        try:
+            upstream = await self._open().ws_connect(
+                target,
+                protocols=scope.get("subprotocols", ()),
+                headers=request_headers(scope["headers"]),
+                max_msg_size=0,
+            )
+        except aiohttp.ClientError as error:
+            if isinstance(error, aiohttp.WSServerHandshakeError) and error.status >= 400:
+                message = f"The model server at {self._upstream.origin} refused the WebSocket."
+                await _refuse(scope, send, error.status, message, "upstream_error", None)
+            else:
+                await self._unreachable(scope, send, error)
+            return
+        async with upstream:
+            await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
+            async with _task_group() as group:
+                await bridge(group, receive, send, upstream)
+
+    async def _unreachable(self, scope: Scope, send: Send, error: aiohttp.ClientError) -> None:
+        match error:
+            case TimeoutError():
+                reason = f"no connection within {self._connect_timeout:g} seconds"
+            case OSError(strerror=str(text)):
+                reason = text
+            case _:
+                reason = "the connection failed before a valid answer came"
+        logger.warning("%s cannot be reached: %r", self._upstream.origin, error)
+        message = f"The model server at {self._upstream.origin} cannot be reached: {reason}."
+        await _refuse(scope, send, 502, message, "upstream_error", "upstream_unreachable")
+
+
+class _Client:
+    """The one reader of a client's `receive`: its body first, then its departure."""
+
+    __slots__ = ("_first", "_receive", "_request", "_uploaded", "watching")
+
+    def __init__(self, receive: Receive, first: Message, request: anyio.CancelScope) -> None:
+        self._receive = receive
+        self._first = first
+        self._request = request
+        self._uploaded = asyncio.Event()
+        self.watching = anyio.CancelScope()
+
+    def body(self) -> AsyncIterator[bytes] | None:
+        """Return the request's body as it comes, or None if there is none."""
+        if self._first.get("body") or self._first.get("more_body"):
+            return self._upload()
+        self._uploaded.set()
+        return None
+
+    async def _upload(self) -> AsyncIterator[bytes]:
+        message = self._first
+        while message["type"] == "http.request":
+            if body := message.get("body"):
+                yield body
+            if not message.get("more_body"):
+                self._uploaded.set()
+                return
+            message = await self._receive()
+        self._request.cancel()
+        raise _ClientGoneError  # a generator that merely ended would end the upstream's body as well
+
+    async def watch(self) -> None:
+        """Cancel the request when the client disconnects after its body."""
+        with self.watching:
+            await self._uploaded.wait()
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+            self._request.cancel()
+
+
+@asynccontextmanager
+async def _task_group() -> AsyncIterator[TaskGroup]:
+    """Open a task group whose error comes out as it was raised, not inside an ExceptionGroup."""
+    try:
+        async with anyio.create_task_group() as group:
+            yield group
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors.exceptions[0].__cause__
+
+
+async def _refuse(scope: Scope, send: Send, status: int, message: str, kind: str, code: str | None) -> None:
+    """Answer with OpenAI's error envelope; a WebSocket gets it where the server can send it."""
+    if scope["type"] == "http":
+        prefix = "http.response"
+    elif "websocket.http.response" in (scope.get("extensions") or {}):
+        prefix = "websocket.http.response"
+    else:
+        await send({"type": "websocket.close"})
+        return
+    body = json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": f"{prefix}.start", "status": status, "headers": headers})
+    await send({"type": f"{prefix}.body", "body": body, "more_body": False})

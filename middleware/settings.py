@@ -1,0 +1,119 @@
+"""All settings, under one name each: keyword argument, `IMAGECALL_*` variable and command-line option."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from ..events.calls import Limits
+from ..events.lowering import LoweringOptions
+from ..events.sse import MAX_EVENT
+from ..events.turn import MAX_ARGUMENTS
+
+__all__ = ["Settings", "SettingsError", "load_settings"]
+
+Names = Annotated[tuple[str, ...], NoDecode]
+"""Several words; in a variable or option separated by commas."""
+
+
+class SettingsError(ValueError):
+    """A setting is wrong; the message is one line that names it."""
+
+
+class Settings(BaseSettings):
+    """How the middleware behaves. Keyword arguments win over `IMAGECALL_*` variables."""
+
+    model_config = SettingsConfigDict(env_prefix="IMAGECALL_", frozen=True, extra="forbid")
+
+    backend: Literal["scene"] | None = Field(
+        default=None,
+        description="Who makes the pictures: scene (an offline placeholder), or in Python any object. "
+        "Without one the model's calls reach the client as ordinary function calls.",
+    )
+    models: Names = Field(
+        default=("*",), description="Globs of the models to act for; others are left alone."
+    )
+    paths: Names = Field(
+        default=("/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses"),
+        description="The paths of the Responses endpoint.",
+    )
+    forced_choice: Literal["required", "function", "auto"] = Field(
+        default="required",
+        description='What a forced choice of the tool becomes: "required" with our function alone, the '
+        "function named in an object, or an instruction for servers that refuse any force.",
+    )
+    feedback: Literal["text", "image", "image_output"] = Field(
+        default="text",
+        description="What the model gets of a picture: text; for vision models also the picture, in a "
+        "user message or in the function's output.",
+    )
+    strict_arguments: bool = Field(
+        default=False, description="Unknown arguments of the model are an error told to it, not dropped."
+    )
+    cors_origins: Names = Field(
+        default=(), description="Origins (or *) that may read this middleware's own error answers."
+    )
+    keepalive: NonNegativeFloat = Field(
+        default=15.0, description="Seconds of silence before a keep-alive comment is sent; 0 for never."
+    )
+    max_turns: PositiveInt = Field(default=8, description="Requests to the model server per response.")
+    max_images: PositiveInt = Field(default=10, description="Pictures per response.")
+    max_prompt: PositiveInt = Field(default=32_000, description="Characters of one prompt.")
+    max_arguments: PositiveInt = Field(default=MAX_ARGUMENTS, description="Bytes of one call's arguments.")
+    max_body: PositiveInt = Field(
+        default=128 << 20, description="Bytes of a request body; histories carry pictures in base64."
+    )
+    max_event: PositiveInt = Field(default=MAX_EVENT, description="Bytes of one upstream event.")
+    max_image: PositiveInt = Field(default=32 << 20, description="Bytes of one picture.")
+    max_pixels: PositiveInt = Field(default=33_000_000, description="Pixels of one picture (8K).")
+    call_timeout: PositiveFloat = Field(default=300.0, description="Seconds for one picture, queue included.")
+    response_timeout: PositiveFloat = Field(default=1_800.0, description="Seconds for one response.")
+    upstream_idle: PositiveFloat = Field(
+        default=600.0, description="Seconds a model server may be silent within a turn."
+    )
+    concurrency: PositiveInt = Field(default=8, description="Pictures made at a time, per process.")
+    concurrency_per_response: PositiveInt = Field(
+        default=4, description="Pictures made at a time, per response."
+    )
+    disconnect_grace: NonNegativeFloat = Field(
+        default=5.0, description="Seconds the inner application has to stop once the client has gone."
+    )
+
+    @field_validator("models", "paths", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(word.strip() for word in value.split(",") if word.strip())
+        return value
+
+    def limits(self) -> Limits:
+        """Return what the translator needs of the limits."""
+        return Limits(
+            max_event=self.max_event,
+            max_arguments=self.max_arguments,
+            max_prompt=self.max_prompt,
+            max_images=self.max_images,
+            max_turns=self.max_turns,
+        )
+
+    def lowering(self, *, backend: bool) -> LoweringOptions:
+        """Return what lowering needs; `backend` tells whether pictures can be made."""
+        return LoweringOptions(forced_choice=self.forced_choice, models=self.models, backend=backend)
+
+
+def load_settings(given: dict[str, Any]) -> Settings:
+    """Read the settings from keyword arguments and the environment.
+
+    Raises:
+        SettingsError: one line that names the wrong setting and says what it takes.
+    """
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = str(first["loc"][0])
+        if first["type"] == "extra_forbidden":
+            raise SettingsError(f"There is no setting '{name}'.") from None
+        raise SettingsError(f"{name} (IMAGECALL_{name.upper()}): {first['msg']}.") from None
