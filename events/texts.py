@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .turn_events import Delta, Part, TurnEvent, TurnItem
-from .wire import FAMILIES, OUTPUT_TEXT, PART_EVENTS, REASONING_TEXT, TEXT_EVENTS, Family
+from .wire import FAMILIES, OUTPUT_TEXT, PART_EVENTS, TEXT_EVENTS, Family
 
 __all__ = ["close_texts", "part_event", "text_event"]
 
@@ -27,7 +27,7 @@ def text_event(item: TurnItem, payload: dict[str, Any], raw: bytes | None) -> li
     if part.done:
         return []
     made: list[TurnEvent] = []
-    if not part.announced and family is not REASONING_TEXT:
+    if not part.announced:
         made.append(_announce(item, part))
     if part.index != index:
         payload[family.index] = part.index

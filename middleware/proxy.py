@@ -134,38 +134,44 @@ class ProxyApp:
 
     async def _answer(self, response: aiohttp.ClientResponse, client: _Client, send: Send) -> None:
         headers = response_headers(response.status, response.raw_headers)
-        self._guard(response)
+        body = self._watched_body(response)
         try:
             await send({"type": "http.response.start", "status": response.status, "headers": headers})
-            async for chunk in response.content.iter_any():
+            while chunk := await self._read(body):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except aiohttp.ClientError as error:
-            raise UpstreamCutError(
-                f"{self._upstream.origin} broke off in the middle of its answer"
-            ) from error
         finally:
             response.close()
         # Servers report a disconnect after a whole response, too: stop listening before it is whole.
         client.watching.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _guard(self, response: aiohttp.ClientResponse) -> None:
-        """See to it that the body fails when its connection is lost before its end.
+    async def _read(self, body: aiohttp.StreamReader) -> bytes:
+        """Return all that has come, at least one byte; b"" at the true end."""
+        try:
+            return await body.readany()
+        except (aiohttp.ClientError, RuntimeError) as error:  # RuntimeError: it was closed a moment ago
+            raise UpstreamCutError(
+                f"{self._upstream.origin} broke off in the middle of its answer"
+            ) from error
 
-        aiohttp closes the connection when something else stands where a chunk should begin, but
-        leaves the reader of the body waiting for ever.
+    def _watched_body(self, response: aiohttp.ClientResponse) -> aiohttp.StreamReader:
+        """Return the body, which will fail when its connection is lost before its end.
+
+        By itself aiohttp closes the connection when something else stands where a chunk should
+        begin, but leaves the reader of the body waiting for ever.
         """
         connection = response.connection  # None for a body that has ended already
-        protocol = connection.protocol if connection else None
-        closed = protocol.closed if protocol else None
-        if closed:
-            if closed not in self._bodies:
-                closed.add_done_callback(self._lost)
-            self._bodies[closed] = response.content
+        if connection is not None and connection.protocol is not None:
+            closed = connection.protocol.closed
+            if closed is not None:
+                if closed not in self._bodies:
+                    closed.add_done_callback(self._lost)
+                self._bodies[closed] = response.content
+        return response.content
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
         closed.exception()  # asyncio complains of errors that nobody looked at
-        body = self._bodies.pop(closed); print("LOST", body, body.is_eof(), body.exception(), body._waiter)
+        body = self._bodies.pop(closed)
         if not body.is_eof() and not body.exception():
             body.set_exception(aiohttp.ClientPayloadError("the connection was lost"))
 
