@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .wire import is_deep
+
 __all__ = ["parse_arguments", "plain_name"]
 
 _DECODER = json.JSONDecoder(strict=False)
@@ -39,4 +41,4 @@ def parse_arguments(given: object) -> dict[str, Any] | None:
             value, _ = _DECODER.raw_decode(value.strip())
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not is_deep(value) else None

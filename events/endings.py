@@ -8,10 +8,29 @@ from .arguments import parse_arguments
 from .turn_events import CallSettled, Delta, TurnEvent, TurnItem
 from .wire import dumps
 
-__all__ = ["beginning", "end_call", "end_native", "has_content", "settle", "told_error", "with_status"]
+__all__ = [
+    "beginning",
+    "end_call",
+    "end_native",
+    "has_content",
+    "opening",
+    "settle",
+    "told_error",
+    "with_status",
+]
 
 _NO_INCOMPLETE = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 _NATIVE_PHASES = ("in_progress", "generating")
+_NO_PICTURE = {
+    "type": "image_generation_error",
+    "code": "image_generation_failed",
+    "message": "The picture was not finished.",
+    "param": None,
+}
+_AT_FIRST: dict[str, dict[str, Any]] = {
+    "message": {"status": "in_progress", "content": []},
+    "function_call": {"status": "in_progress", "arguments": ""},
+}
 
 
 def beginning(item: TurnItem) -> dict[str, Any]:
@@ -27,6 +46,21 @@ def beginning(item: TurnItem) -> dict[str, Any]:
         call = {"call_id": item.call_id} if item.call_id else {}
         return {**body, **call, "name": item.name, "arguments": "", "status": "in_progress"}
     return {**body, "status": "in_progress"}
+
+
+def opening(body: dict[str, Any]) -> dict[str, Any]:
+    """Return an item as it is announced: in progress, its content still to come.
+
+    Servers announce items that are complete already; clients would add what is streamed to that.
+    """
+    kind = body["type"]
+    if kind == "image_generation_call":
+        first = {key: body[key] for key in ("id", "type") if key in body}
+        return {**first, "status": "in_progress"}
+    first = _AT_FIRST.get(kind, {})
+    if body.get("status", "") is None:
+        first = {**first, "status": "in_progress"}
+    return body if all(body.get(key) == value for key, value in first.items()) else {**body, **first}
 
 
 def has_content(body: dict[str, Any]) -> bool:
@@ -55,6 +89,8 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
     events: list[TurnEvent] = []
     streamed = "".join(item.arguments)
     whole = told if isinstance(told, str) and told.strip() else streamed
+    if not whole.startswith(streamed) and parse_arguments(streamed):
+        whole = streamed  # the same object written in another way, mostly: what was read stays
     if not item.arguments_done:
         item.arguments_done = True
         if whole.startswith(streamed) and len(whole) > len(streamed):
@@ -76,31 +112,34 @@ def end_native(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], d
     for either lose the picture.
     """
     prefix = f"response.{item.kind}."
-    if not isinstance(body.get("result"), str) or not body["result"]:
-        return [], {**body, "status": "failed", "result": ""}
     events: list[TurnEvent] = []
-    if not item.seen:
-        events += [Delta(item, {"type": prefix + phase}) for phase in _NATIVE_PHASES]
+    if prefix + "partial_image" not in item.seen:
+        missing = (phase for phase in _NATIVE_PHASES if prefix + phase not in item.seen)
+        events += [Delta(item, {"type": prefix + phase}) for phase in missing]
+    if not isinstance(body.get("result"), str) or not body["result"]:
+        error = body.get("error") if isinstance(body.get("error"), dict) else _NO_PICTURE
+        return events, {**body, "status": "failed", "result": "", "error": error}
     if prefix + "completed" not in item.seen:
         events.append(Delta(item, {"type": prefix + "completed"}))
     return events, body if body.get("status") == "completed" else {**body, "status": "completed"}
 
 
-def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool) -> list[TurnEvent]:
+def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool = False) -> list[TurnEvent]:
     """Settle a hosted call by the first source that holds an object.
 
     Args:
         item: the call.
         whole: the arguments that the present event tells; the surest source.
-        max_arguments: bytes beyond which the call fails.
+        max_arguments: characters beyond which the call fails.
         last: the response is complete: a call without any arguments has `{}`, a broken one fails.
     """
     if item.settled:
         return []
-    if item.arguments_size > max_arguments:
-        item.settled = True
-        return [CallSettled(item, None, f"The arguments are longer than {max_arguments} bytes.")]
     sources = (whole, "".join(item.arguments), item.body.get("arguments"))
+    sizes = (len(source) for source in sources if isinstance(source, str))
+    if max(item.arguments_size, *sizes) > max_arguments:
+        item.settled = True
+        return [CallSettled(item, None, f"The arguments are longer than {max_arguments} characters.")]
     told = [source for source in sources if source and not (isinstance(source, str) and source.isspace())]
     for source in told:
         arguments = parse_arguments(source)
@@ -118,7 +157,7 @@ def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool) -> 
 def told_error(error: object) -> tuple[str, str]:
     """Read a server's error, however it is shaped: its words for the log, its code if it is a plain one."""
     if not isinstance(error, dict):
-        return str(error), "server_error"
+        return str(error or "it gave no reason"), "server_error"
     code = error.get("code")
     plain = isinstance(code, str) and 0 < len(code) <= 64 and code.replace("_", "").isalnum()
     return str(error.get("message") or error), str(code) if plain else "server_error"

@@ -111,7 +111,7 @@ def _free_call_id(image_id: str, taken: set[str]) -> str:
 def _is_reference(item: Mapping[str, Any]) -> bool:
     """Recognise a reference; its type may be left out or null."""
     kind = item.get("type")
-    return kind == "item_reference" or (kind is None and "role" not in item and "content" not in item)
+    return kind == "item_reference" or (kind is None and "role" not in item)
 
 
 def _is_image(item: Mapping[str, Any], found: Mapping[str, StoredImage]) -> bool:
@@ -140,7 +140,7 @@ def _pair(
 
 def _settled(item: Mapping[str, Any], stored: StoredImage | None, position: int) -> dict[str, Any]:
     """Find out what became of a picture: its result says more than its status."""
-    given = {key: value for key, value in item.items() if value is not None and key != "result"}
+    given = {key: value for key, value in item.items() if value is not None}
     if isinstance(item.get("result"), str) and item["result"]:
         return {**given, "status": "completed"}
     if given.get("status") == "failed":

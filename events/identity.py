@@ -92,23 +92,31 @@ class TurnItems:
         for item in reversed(candidates):
             if key is not None and item.key == key:
                 return item
-        if candidates and not (_differ(item_id, candidates[-1].id) and _differ(key, candidates[-1].key)):
+        if candidates and not _is_other(candidates[-1], item_id, call_id, key):
             return candidates[-1]
         for item in same:
-            if item.closed and item.key == key and _essence(item.body) == _essence(body):
-                return item
+            if item.key == key and not (_differ(call_id, item.call_id) or (key is None and item_id)):
+                if _essence(item.body) == _essence(body):
+                    return item
         return None
 
 
+def _is_other(item: TurnItem, item_id: str | None, call_id: str | None, key: object) -> bool:
+    """Whether a done event ends another item than this open one; ids alone may have changed."""
+    if not _differ(item_id, item.id):
+        return False
+    return _differ(key, item.key) or (key is None and _differ(call_id, item.call_id))
+
+
 def match_final(
-    items: TurnItems, output: list[Any]
+    items: TurnItems, output: list[dict[str, Any]]
 ) -> tuple[list[tuple[TurnItem, dict[str, Any]]], list[dict[str, Any]]]:
     """Pair the final response's items with those of the stream; return the pairs and what is new.
 
     Servers that parse their text twice mint new ids for the final output; then the order among items
     of one kind and name decides.
     """
-    bodies = [body for body in output if isinstance(body, dict) and isinstance(body.get("type"), str)]
+    bodies = output
     streamed = list(items)
     matched: list[tuple[TurnItem, dict[str, Any]]] = []
     for same in (_same_identity, _same_name):

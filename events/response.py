@@ -21,23 +21,30 @@ __all__ = ["ClientResponse", "Slot"]
 _PREFIXES = {"message": "msg_ig", "reasoning": "rs_ig", "function_call": "fc_ig"}
 
 _REQUIRED: dict[str, Any] = {
-    "object": "response",
-    "status": "in_progress",
-    "error": None,
-    "incomplete_details": None,
     "instructions": None,
     "metadata": {},
     "model": "",
-    "output": [],
     "parallel_tool_calls": True,
     "previous_response_id": None,
     "temperature": None,
     "tool_choice": "auto",
     "tools": [],
     "top_p": None,
-    "usage": None,
 }
 """Keys without which some SDK rejects a response object."""
+
+_NOTHING_YET: dict[str, Any] = {
+    "object": "response",
+    "status": "in_progress",
+    "error": None,
+    "incomplete_details": None,
+    "output": [],
+    "usage": None,
+}
+"""How every response begins, also one whose first word is its last."""
+
+_NO_DETAILS = {"reason": "max_output_tokens"}
+"""By far the most frequent reason, where a server gives none: SDKs demand one."""
 
 NEUTRAL = "The model server failed to complete the response."
 """All that a client is told of an upstream failure; the server's own words go to the log."""
@@ -100,15 +107,12 @@ class ClientResponse:
 
     def begin(self, response: Mapping[str, Any]) -> list[bytes]:
         """Send `created` and `in_progress`, made whole from a perhaps bare or empty response object."""
-        known = {
-            key: value for key, value in response.items() if value is not None or key not in self._defaults
-        }
-        head = {**self._defaults, **known}
+        head = {**self._defaults, **_known(response, self._defaults), **_NOTHING_YET}
         identifier = head.get("id")
         created = head.get("created_at")
         head["id"] = identifier if isinstance(identifier, str) and identifier else self._new_id("resp")
         head["created_at"] = created if isinstance(created, int | float) else int(self._now())
-        self._head = {**head, "object": "response", "status": "in_progress", "output": [], **self._echo}
+        self._head = {**head, **self._echo}
         return [
             self._frame({"type": name, "response": self._head})
             for name in ("response.created", "response.in_progress")
@@ -164,12 +168,12 @@ class ClientResponse:
     def spent(self, usage: object) -> None:
         """Add one turn's usage. A turn without usage adds nothing."""
         if isinstance(usage, dict) and usage:
-            self._usage = add_usage(self._usage or {}, usage)
+            self._usage = add_usage(self._usage or {}, full_usage(usage))
 
     def tool_spent(self, usage: Mapping[str, Any] | None) -> None:
         """Add what a backend says it spent on one picture."""
         if usage:
-            self._tool_usage = add_usage(self._tool_usage or {}, usage)
+            self._tool_usage = add_usage(self._tool_usage or {}, full_usage(usage, IMAGE_DETAILS))
 
     def error(self, code: str) -> bytes:
         """Send the `error` frame in both its shapes at once: SDKs read the nested one or the flat one."""
@@ -178,15 +182,18 @@ class ClientResponse:
 
     def end(self, status: str, response: Mapping[str, Any], extra: Mapping[str, Any], code: str) -> bytes:
         """Send the terminal event, and keep its response object in `final`."""
-        whole = {**self._head, **response, **self._echo}
-        whole.update(
-            id=self._head["id"], created_at=self._head["created_at"], object="response", status=status
-        )
-        whole["usage"] = full_usage(self._usage) if self._usage is not None else None
+        whole = {**self._head, **_known(response, self._head), **self._echo, "object": "response"}
+        whole |= {"id": self._head["id"], "created_at": self._head["created_at"], "status": status}
+        whole["usage"] = self._usage
         if self._tool_usage is not None:
-            whole["tool_usage"] = {"image_gen": full_usage(self._tool_usage, IMAGE_DETAILS)}
-        if status == "failed":
-            whole["error"] = {"code": code, "message": NEUTRAL}
+            told = response.get("tool_usage")
+            whole["tool_usage"] = {**(told if isinstance(told, dict) else {}), "image_gen": self._tool_usage}
+        whole["error"] = {"code": code, "message": NEUTRAL} if status == "failed" else None
+        details = response.get("incomplete_details")
+        if status == "incomplete":
+            whole["incomplete_details"] = details if isinstance(details, dict) else dict(_NO_DETAILS)
+        else:
+            whole["incomplete_details"] = None
         whole.pop("output")
         items: list[bytes] = []
         for index in sorted(self._done):
@@ -230,3 +237,8 @@ class ClientResponse:
         if not tail:
             return encode(name, dumps(payload))
         return b"".join((b"event: ", name, b"\ndata: ", dumps(payload)[:-1], *tail, b"\n\n"))
+
+
+def _known(response: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a response that say something: a null gives way to what is known."""
+    return {key: value for key, value in response.items() if value is not None or key not in defaults}

@@ -27,7 +27,6 @@ DONE = b"data: [DONE]\n\n"
 KEEPALIVE = b": keepalive\n\n"
 
 _BOM = b"\xef\xbb\xbf"
-_COLON = 0x3A
 
 
 class ServerSentEvent(NamedTuple):
@@ -73,8 +72,10 @@ class SSEDecoder:
         """Take the next bytes, cut anywhere, and return the events they complete.
 
         Raises:
-            RemoteProtocolError: an event is larger than `max_event` bytes.
+            RemoteProtocolError: an event is larger than `max_event` bytes. Events that the chunk holds
+                before it are returned first; then the next `feed` or `close` raises.
         """
+        self._check_size()
         if self._head is not None:
             chunk = self._without_bom(chunk)
         events: list[ServerSentEvent] = []
@@ -86,25 +87,31 @@ class SSEDecoder:
         while position < size:
             if 0 <= carriage < position:
                 carriage = chunk.find(b"\r", position)
-            if (
-                not self._shape
-                and not self._line
-                and not self._data
-                and chunk.startswith(b"event: ", position)
-            ):
-                end = self._canonical(chunk, position, carriage, events)
+            limit = size if carriage < 0 else carriage
+            if not self._shape and not self._line and chunk.startswith(b"event: ", position):
+                end = self._canonical(chunk, position, limit, events)
                 if end:
                     position = end
                     continue
-            position = self._next_line(chunk, position, carriage, events)
+            position = self._next_line(chunk, position, limit, events)
+        if not events:
+            self._check_size()
         return events
 
     def close(self) -> list[ServerSentEvent]:
-        """End the stream. A last event that lacks only its empty line still counts."""
+        """End the stream. A last event that lacks only its empty line still counts.
+
+        Raises:
+            RemoteProtocolError: the last event is larger than `max_event` bytes.
+        """
         self._head = None
-        events = self.feed(b"\n\n") if self._line or self._data else []
+        events = self.feed(b"\n\n" if self._line or self._data else b"")
         self._reset()
         return events
+
+    def _check_size(self) -> None:
+        if self._size > self._max_event:
+            raise RemoteProtocolError(f"an event is larger than {self._max_event} bytes")
 
     def _without_bom(self, chunk: bytes) -> bytes:
         head = (self._head or b"") + chunk
@@ -114,34 +121,36 @@ class SSEDecoder:
         self._head = None
         return head.removeprefix(_BOM)
 
-    @staticmethod
-    def _canonical(chunk: bytes, start: int, carriage: int, events: list[ServerSentEvent]) -> int:
-        """Cut a whole canonical frame out of the chunk; return its end, or 0 if there is none."""
-        name_end = chunk.find(b"\n", start)
+    def _canonical(self, chunk: bytes, start: int, limit: int, events: list[ServerSentEvent]) -> int:
+        """Cut a whole canonical frame out of the chunk; return its end, or 0 if there is none.
+
+        `limit` is where the next CR stands, or the chunk ends: nothing is searched beyond it.
+        """
+        name_end = chunk.find(b"\n", start, limit)
         if name_end < 0 or not chunk.startswith(b"data: ", name_end + 1):
             return 0
-        data_end = chunk.find(b"\n", name_end + 7)
-        if data_end < 0 or not chunk.startswith(b"\n", data_end + 1) or 0 <= carriage <= data_end:
-            return 0
+        data_end = chunk.find(b"\n", name_end + 7, limit)
         end = data_end + 2
+        if data_end < 0 or not chunk.startswith(b"\n", data_end + 1) or end - start > self._max_event:
+            return 0
         raw = chunk if start == 0 and end == len(chunk) else chunk[start:end]
         events.append(ServerSentEvent(chunk[start + 7 : name_end], chunk[name_end + 7 : data_end], raw))
         return end
 
-    def _next_line(self, chunk: bytes, start: int, carriage: int, events: list[ServerSentEvent]) -> int:
+    def _next_line(self, chunk: bytes, start: int, limit: int, events: list[ServerSentEvent]) -> int:
         """Take one line, or the rest of the chunk as a piece of one; return where the next begins."""
-        end = chunk.find(b"\n", start, carriage if carriage >= 0 else len(chunk))
+        end = chunk.find(b"\n", start, limit)
         if end < 0:
-            end = carriage
-        piece = chunk[start:end] if end >= 0 else chunk[start:]
+            end = limit
+        piece = chunk[start:end]
         self._size += len(piece)
         if self._size > self._max_event:
-            raise RemoteProtocolError(f"an event is larger than {self._max_event} bytes")
-        if end < 0:
-            self._line.append(piece)
             return len(chunk)
+        if end == len(chunk):
+            self._line.append(piece)
+            return end
         after = end + 1
-        if end == carriage:
+        if end == limit:
             self._shape = -1
             if after == len(chunk):
                 self._skip_lf = True
@@ -159,24 +168,26 @@ class SSEDecoder:
 
     def _field(self, line: bytes) -> None:
         if line.startswith(b"data: "):
-            self._data.append(line[6:])
+            self._add_data(line[6:])
             self._shape = 2 if self._shape == 1 else -1
             return
-        self._size -= len(line)
         if line.startswith(b"event: "):
             self._event = line[7:]
             self._shape = 1 if self._shape == 0 else -1
-            return
-        self._shape = -1
-        if line[0] == _COLON:
-            return
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._size += len(value)
-            self._data.append(value)
-        elif name == b"event":
-            self._event = value
+        else:
+            self._shape = -1
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                self._add_data(value)
+                return
+            if name == b"event":
+                self._event = value
+        self._size -= len(line)
+
+    def _add_data(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += 1  # for its LF: a stream of empty lines must not fill the memory either
 
     def _dispatch(self, events: list[ServerSentEvent]) -> None:
         if self._data:

@@ -16,9 +16,10 @@ from .wire import FAMILIES, OUTPUT_TEXT, PART_EVENTS, TEXT_EVENTS, Family
 __all__ = ["close_texts", "part_event", "text_event"]
 
 
-def text_event(item: TurnItem, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
+def text_event(
+    item: TurnItem, family: Family, payload: dict[str, Any], raw: bytes | None
+) -> list[TurnEvent]:
     """Take a delta or done of a text. Texts that are closed already get nothing more."""
-    family = TEXT_EVENTS[payload["type"]]
     index = payload.get(family.index)
     part = item.last_part
     if part is None or part.family is not family or part.index != index:
@@ -96,7 +97,7 @@ def close_texts(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], 
                     made += _catch_up(item, part, text)
     for part in item.parts.values():
         made += _end_text(item, part)
-        if part.announced and not part.closed:
+        if not part.closed:
             part.closed = True
             made.append(_made(item, part, part.family.part_done, {"part": _part_body(part, part.text)}))
     return made, _with_texts(item, body)
@@ -129,7 +130,7 @@ def _part(item: TurnItem, family: Family, index: object, *, fresh: bool = False)
 
 
 def _added(item: TurnItem, part: Part, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
-    if part.announced or part.done:
+    if part.announced:
         return []
     part.announced = True
     family = part.family

@@ -39,7 +39,8 @@ def full_usage(
         full["total_tokens"] = full["input_tokens"] + full["output_tokens"]
     for key, names in details.items():
         given = full.get(key)
-        full[key] = {**dict.fromkeys(names, 0), **(given if isinstance(given, dict) else {})}
+        known = given if isinstance(given, dict) else {}
+        full[key] = {**dict.fromkeys(names, 0), **{k: v for k, v in known.items() if v is not None}}
     return full
 
 

@@ -22,23 +22,42 @@ __all__ = [
     "TERMINAL",
     "Family",
     "dumps",
+    "is_deep",
     "loads",
 ]
+
+_MAX_DEPTH = 200
 
 
 def loads(data: bytes | str) -> Any:
     """Parse JSON. What orjson refuses (lone surrogates, NaN, huge integers) the standard library takes.
 
     Raises:
-        ValueError: it is no JSON at all.
+        ValueError: it is no JSON at all, or nested so deeply that it could not be written again.
     """
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(data)
+            value = json.loads(data)
         except RecursionError as error:
             raise ValueError("JSON nested too deeply") from error
+    if len(data) > 2 * _MAX_DEPTH and is_deep(value):
+        raise ValueError("JSON nested too deeply")
+    return value
+
+
+def is_deep(value: object) -> bool:
+    """Whether containers are nested more than 200 deep: both writers give up a little beyond that."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        containers = [node for node in level if isinstance(node, dict | list)]
+        if not containers:
+            return False
+        level = [
+            child for node in containers for child in (node.values() if isinstance(node, dict) else node)
+        ]
+    return True
 
 
 def dumps(value: Any) -> bytes:
@@ -125,10 +144,8 @@ ITEM_EVENTS: dict[str, str] = {
     **{f"response.{item}.{phase}": item for item, phases in _PHASES.items() for phase in phases},
     **{f"response.{stem}.{end}": item for stem, item in _STREAMED.items() for end in ("delta", "done")},
     "response.output_text.annotation.added": "message",
-    "response.reasoning_summary_part.added": "reasoning",
-    "response.reasoning_summary_part.done": "reasoning",
 }
-"""Event type → type of the item it speaks of (`content_part` events tell by their part)."""
+"""Event type → type of the item it speaks of. `PART_EVENTS` tell by their part."""
 
 LOOSE_EVENTS = frozenset(
     f"response.audio.{name}" for name in ("delta", "done", "transcript.delta", "transcript.done")

@@ -22,7 +22,7 @@ from .exchange import Exchange, Shared
 from .runner import BackendOwner
 from .settings import Settings, load_settings
 from .sinks import JSONSink, SSESink
-from .turns import turn_scope
+from .turns import rewritten_scope
 
 __all__ = ["ImageGenerationMiddleware"]
 
@@ -75,7 +75,7 @@ class ImageGenerationMiddleware:
         self._shared = Shared(app, self.settings, self._owner, asyncio.Semaphore(self.settings.concurrency))
         self._lowering = self.settings.lowering(backend=self._owner.present)
         self._limits = self.settings.limits()
-        self._paths = frozenset(self.settings.paths)
+        self._paths = frozenset(path.rstrip("/") for path in self.settings.paths)
         self._new_id = new_id
         self._now = now
 
@@ -91,8 +91,7 @@ class ImageGenerationMiddleware:
     def _may_be_ours(self, scope: Scope) -> bool:
         if scope["method"] != "POST":
             return False
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if (path.rstrip("/") or "/") not in self._paths:
+        if _path(scope).rstrip("/") not in self._paths:
             return False
         kind = header(scope, b"content-type")
         return not kind or b"json" in kind.lower()
@@ -110,7 +109,7 @@ class ImageGenerationMiddleware:
             return
         upstream_body = dumps(lowered.body)
         if lowered.tool is None:
-            await self._app(turn_scope(scope, len(upstream_body), 1), _once(upstream_body, receive), send)
+            await self._app(rewritten_scope(scope, len(upstream_body)), _once(upstream_body, receive), send)
             return
         await self._translate(scope, receive, send, lowered, upstream_body)
 
@@ -160,6 +159,13 @@ def _named(settings: Settings) -> ImageBackend | None:
     from .backends.scene import SceneBackend
 
     return SceneBackend()
+
+
+def _path(scope: Scope) -> str:
+    """Return the path below the mount, whose own path ends where a segment does."""
+    path: str = scope["path"]
+    mount: str = scope.get("root_path", "").rstrip("/")
+    return path[len(mount) :] if path.startswith(f"{mount}/") else path
 
 
 def _once(body: bytes, receive: Receive) -> Receive:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
@@ -26,18 +27,14 @@ from ..events.actions import Action, Finish, NextTurn, Run
 from ..events.actions import Send as SendFrames
 from ..events.translator import Translator
 from ..events.wire import dumps
-from .answers import Headers
 from .runner import BackendOwner, Runner
 from .settings import Settings
 from .sinks import Sink
-from .turns import InnerTurn, turn_scope
+from .turns import InnerTurn, TurnReader, turn_scope
 
 __all__ = ["Exchange", "Shared"]
 
 log = logging.getLogger("imagecall")
-
-_REFUSAL = 64 << 10
-"""Bytes kept of a refused follow-up's body: enough for the log, whatever the server sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +69,7 @@ class Exchange:
         "_translator",
         "_turn",
         "_turns",
+        "_unsent",
         "_wake",
         "_watcher",
     )
@@ -91,6 +89,7 @@ class Exchange:
         self._next: NextTurn | None = None
         self._finish: Finish | None = None
         self._passed = False
+        self._unsent: deque[bytes] = deque()
         self._turns: list[InnerTurn] = []
         self._started = self._sent = asyncio.get_running_loop().time()
 
@@ -137,14 +136,15 @@ class Exchange:
                 action, self._next = self._next, None
                 if action.delay:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._gone.wait(), action.delay)
-                if not self._gone.is_set():
+                        await asyncio.wait_for(self._wake.wait(), action.delay)
+                if not self._wake.is_set():  # else the client has gone, or time is up
                     self._ask(dumps(action.body))
 
     def _ask(self, body: bytes) -> None:
         number = len(self._turns) + 1
         scope = turn_scope(self._scope, len(body), number)
-        self._turn = InnerTurn(self._shared.app, scope, body, number, self._hear)
+        reader = TurnReader(self._translator, number, self._shared.settings.max_event)
+        self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear)
         self._turns.append(self._turn)
         self._turn.task = self._group.create_task(self._run_turn(self._turn))
 
@@ -153,32 +153,31 @@ class Exchange:
         if turn.over.is_set():
             return
         # The application has returned or raised before its response was complete.
-        turn.over.set()
-        if turn.number == 1 and (not turn.status or turn.mode == "passed"):
+        if turn.reader.mode == "passed" or (turn.reader.number == 1 and not turn.reader.status):
             self._passed = True
             self._wake.set()
-        elif not turn.status:
-            await self._perform(lambda: self._translator.abandon("the inner application gave no answer"))
         else:
-            await self._perform(self._translator.turn_ended)
+            await self._perform(turn.reader.end)
+        turn.over.set()
 
     async def _end(self, finish: Finish) -> None:
-        """Send the last message; the watcher is retired first, since servers report every end as a disconnect."""
+        """Send the last message. The watcher is retired first: servers report every end as a disconnect."""
         async with self._lock:
             self._runner.cancel()
             self._watcher.cancel()
+            self._clock.cancel()
+            await self._flush()
             if not self._gone.is_set():
                 with self._client_may_leave():
                     await self._sink.close(finish)
-        if not self._turn.over.is_set():
-            await self._abandon()
+        await self._abandon()
 
     async def _abandon(self) -> None:
         """Nobody listens any more: stop the pictures at once, and the inner application after a grace."""
         self._runner.cancel()
-        running = [turn.task for turn in self._turns if turn.task is not None and not turn.over.is_set()]
+        running = [turn.task for turn in self._turns if not turn.reader.ended]
         for turn in self._turns:
-            turn.leave()
+            turn.over.set()
         if running:
             _, late = await asyncio.wait(running, timeout=self._shared.settings.disconnect_grace)
             for task in late:
@@ -188,76 +187,51 @@ class Exchange:
 
     async def _hear(self, turn: InnerTurn, message: Message) -> None:
         """Take a message of the inner application."""
-        if turn.over.is_set():
-            return
-        turn.heard = asyncio.get_running_loop().time()
+        reader = turn.reader
         if message["type"] == "http.response.start":
-            await self._hear_head(turn, message)
+            reader.begin(message["status"], list(message.get("headers", ())))
+            if reader.mode == "passed":
+                self._clock.cancel()
+                await self._pass(turn, message, last=False)
+            elif reader.number == 1:
+                self._sink.head(reader.status, reader.headers)
         elif message["type"] == "http.response.body":
-            more = message.get("more_body", False)
-            if turn.mode == "passed":
-                await self._pass(turn, message, last=not more)
+            last = not message.get("more_body", False)
+            if reader.mode == "passed":
+                await self._pass(turn, message, last=last)
                 return
-            await self._hear_body(turn, message.get("body", b""))
-            if not more:
+            await self._perform(lambda: reader.take(message.get("body", b""), last=last))
+            if last:
+                # Not earlier: many applications stop sending as soon as the client seems to have gone.
                 turn.over.set()
-                await self._perform(lambda: self._turn_complete(turn))
-
-    async def _hear_head(self, turn: InnerTurn, message: Message) -> None:
-        turn.status = message["status"]
-        turn.headers = list(message.get("headers", ()))
-        kind = next((value for name, value in turn.headers if name.lower() == b"content-type"), b"")
-        if not 200 <= turn.status < 300:
-            turn.mode = "passed" if turn.number == 1 else "refused"
-        else:
-            turn.mode = "stream" if kind.lower().startswith(b"text/event-stream") else "whole"
-        if turn.mode == "passed":
-            await self._pass(turn, message, last=False)
-        elif turn.number == 1:
-            self._sink.head(turn.status, turn.headers)
-
-    async def _hear_body(self, turn: InnerTurn, piece: bytes) -> None:
-        if turn.mode == "stream":
-            await self._perform(lambda: self._translator.receive(piece))
-            return
-        limit = _REFUSAL if turn.mode == "refused" else self._shared.settings.max_event
-        turn.size += len(piece)
-        if turn.size <= limit:
-            turn.pieces.append(piece)
-        elif turn.mode == "whole":
-            await self._perform(lambda: self._translator.abandon(f"the answer is larger than {limit} bytes"))
-
-    def _turn_complete(self, turn: InnerTurn) -> list[Action]:
-        body = b"".join(turn.pieces)
-        if turn.mode == "refused":
-            return self._translator.turn_refused(turn.status, body, _retry_after(turn.headers))
-        actions = self._translator.receive_json(body) if turn.mode == "whole" else []
-        return actions + self._translator.turn_ended()
 
     async def _pass(self, turn: InnerTurn, message: Message, *, last: bool) -> None:
         """Hand on an answer of turn one that is no success, as it is."""
-        if last:
-            self._watcher.cancel()
         async with self._lock:
-            with self._client_may_leave():
-                await self._send(message)
+            if last:
+                self._watcher.cancel()
+            if self._finish is None:
+                with self._client_may_leave():
+                    await self._send(message)
         if last:
             turn.over.set()
+            turn.reader.ended = True
             self._passed = True
             self._wake.set()
 
     # -- everybody -----------------------------------------------------------------------------
 
     async def _perform(self, decide: Callable[[], list[Action]]) -> None:
-        """Ask the translator, and do what it says before anybody else may ask."""
+        """Ask the translator, and do what it says before anybody else may ask.
+
+        Whoever calls may be cancelled while a slow client holds a send up: what has not been sent then
+        is sent first the next time, and nothing else waits for the client.
+        """
         async with self._lock:
             for action in decide():
                 match action:
                     case SendFrames(frames):
-                        if not self._gone.is_set():
-                            self._sent = asyncio.get_running_loop().time()
-                            with self._client_may_leave():
-                                await self._sink.write(frames)
+                        self._unsent.append(frames)
                     case Run(call):
                         if not self._gone.is_set():
                             self._runner.start(call)
@@ -269,6 +243,14 @@ class Exchange:
                         self._wake.set()
                     case _:
                         assert_never(action)
+            await self._flush()
+
+    async def _flush(self) -> None:
+        while self._unsent and not self._gone.is_set():
+            self._sent = asyncio.get_running_loop().time()
+            with self._client_may_leave():
+                await self._sink.write(self._unsent[0])
+            self._unsent.popleft()
 
     @contextlib.contextmanager
     def _client_may_leave(self) -> Iterator[None]:
@@ -292,31 +274,28 @@ class Exchange:
     async def _tick(self) -> None:
         """Keep the client's connection alive and end what takes too long."""
         settings = self._shared.settings
-        clock = asyncio.get_running_loop().time
+        end = self._started + settings.response_timeout
         while True:
-            now = clock()
-            if settings.keepalive and now >= self._sent + settings.keepalive:
-                self._sent = now
-                async with self._lock:
-                    with self._client_may_leave():
-                        await self._sink.keepalive()
-            if now >= self._started + settings.response_timeout:
+            now = asyncio.get_running_loop().time()
+            if now >= end:
                 await self._perform(lambda: self._translator.abandon("the response took too long"))
                 return
-            if not self._turn.over.is_set() and now >= self._turn.heard + settings.upstream_idle:
-                await self._perform(
-                    lambda: self._translator.abandon("the model server was silent for too long")
-                )
-                return
-            due = [self._started + settings.response_timeout, self._turn.heard + settings.upstream_idle]
-            if settings.keepalive:
-                due.append(self._sent + settings.keepalive)
-            await asyncio.sleep(max(0.001, min(moment for moment in due if moment > now) - now))
+            silent = self._turn.silent_since(now) + settings.upstream_idle
+            if now >= silent:
+                log.warning("the model server was silent for %g seconds", settings.upstream_idle)
+                self._turn.over.set()
+                await self._perform(self._translator.turn_ended)
+                continue
+            alive = self._sent + settings.keepalive if settings.keepalive else end
+            if now >= alive:
+                await self._keep_alive()
+                continue
+            await asyncio.sleep(max(0.001, min(end, silent, alive) - now))
 
-
-def _retry_after(headers: Headers) -> float | None:
-    value = next((value for name, value in headers if name.lower() == b"retry-after"), b"")
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        return None
+    async def _keep_alive(self) -> None:
+        self._sent = asyncio.get_running_loop().time()
+        async with self._lock:
+            await self._flush()
+            if not self._gone.is_set():
+                with self._client_may_leave():
+                    await self._sink.keepalive()

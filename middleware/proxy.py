@@ -7,7 +7,6 @@ hop-by-hop headers of RFC 9110, section 7.6.1, belong to one connection and are 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,13 +17,14 @@ from anyio.abc import TaskGroup
 from starlette.types import Message, Receive, Scope, Send
 from yarl import URL
 
+from .answers import error_body
 from .bridge import bridge
 from .headers import request_headers, response_headers
 from .upstream import UpstreamURL
 
 __all__ = ["ProxyApp", "UpstreamCutError"]
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger("imagecall")
 
 _KEEPALIVE = 4.0
 """Seconds for which an idle connection is kept. uvicorn, Node and cpp-httplib close theirs after five:
@@ -161,12 +161,12 @@ class ProxyApp:
         begin, but leaves the reader of the body waiting for ever.
         """
         connection = response.connection  # None for a body that has ended already
-        if connection is not None and connection.protocol is not None:
-            closed = connection.protocol.closed
-            if closed is not None:
-                if closed not in self._bodies:
-                    closed.add_done_callback(self._lost)
-                self._bodies[closed] = response.content
+        protocol = connection.protocol if connection else None
+        closed = None if protocol is None else protocol.closed
+        if closed is not None:
+            if closed not in self._bodies:
+                closed.add_done_callback(self._lost)
+            self._bodies[closed] = response.content
         return response.content
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
@@ -204,7 +204,7 @@ class ProxyApp:
                 reason = text
             case _:
                 reason = "the connection failed before a valid answer came"
-        logger.warning("%s cannot be reached: %r", self._upstream.origin, error)
+        log.warning("%s cannot be reached: %r", self._upstream.origin, error)
         message = f"The model server at {self._upstream.origin} cannot be reached: {reason}."
         await _refuse(scope, send, 502, message, "upstream_error", "upstream_unreachable")
 
@@ -268,7 +268,7 @@ async def _refuse(scope: Scope, send: Send, status: int, message: str, kind: str
     else:
         await send({"type": "websocket.close"})
         return
-    body = json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}}).encode()
+    body = error_body(message, kind=kind, code=code)
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": f"{prefix}.start", "status": status, "headers": headers})
     await send({"type": f"{prefix}.body", "body": body, "more_body": False})

@@ -7,6 +7,7 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 from ..events.actions import Action
@@ -35,9 +36,7 @@ class BackendOwner:
 
     def __init__(self, backend: ImageBackend | None) -> None:
         self._backend = backend
-        self._opened: asyncio.Future[None] | None = None
-        self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._session: _Session | None = None
 
     @property
     def present(self) -> bool:
@@ -50,31 +49,48 @@ class BackendOwner:
             raise ImageError("There is no image backend.", code="no_backend")
         if not isinstance(self._backend, AbstractAsyncContextManager):
             return self._backend
-        if self._opened is None:
-            self._closing.clear()
-            self._opened = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._own(self._backend, self._opened))
-        await asyncio.shield(self._opened)
+        if self._session is None or self._session.task.done():
+            self._session = _Session(self._backend)
+        session = self._session
+        await session.settled.wait()
+        if session.failure is not None:
+            raise session.failure
         return self._backend
-
-    async def _own(self, backend: AbstractAsyncContextManager[Any], opened: asyncio.Future[None]) -> None:
-        try:
-            async with backend:
-                opened.set_result(None)
-                await self._closing.wait()
-        except Exception as error:  # noqa: BLE001  whatever a backend raises belongs to its callers
-            if opened.done():
-                log.warning("The image backend did not close cleanly: %s", type(error).__name__)
-            else:
-                opened.set_exception(error)
-        finally:
-            self._opened = None
 
     async def close(self) -> None:
         """Close the backend if it was ever opened."""
+        if self._session is not None:
+            await self._session.close()
+
+
+class _Session:
+    """One opening of a backend; `settled` is set when it has succeeded or failed."""
+
+    def __init__(self, backend: AbstractAsyncContextManager[Any]) -> None:
+        self.settled = asyncio.Event()
+        self.failure: Exception | None = ImageError("The image backend was not opened.", code="no_backend")
+        self._closing = asyncio.Event()
+        self.task = asyncio.create_task(self._own(backend))
+
+    async def _own(self, backend: AbstractAsyncContextManager[Any]) -> None:
+        try:
+            async with backend:
+                self.failure = None
+                self.settled.set()
+                await self._closing.wait()
+        except Exception as error:  # noqa: BLE001  whatever a backend raises belongs to its callers
+            if self.settled.is_set():
+                log.warning("The image backend did not close cleanly: %s", type(error).__name__)
+            else:
+                self.failure = error
+        finally:
+            self.settled.set()
+
+    async def close(self) -> None:
         self._closing.set()
-        if self._task is not None:
-            await self._task
+        if not self.settled.is_set():
+            self.task.cancel()
+        await asyncio.wait([self.task])
 
 
 class Runner:
@@ -123,19 +139,24 @@ class Runner:
         await self._report(lambda: self._translator.tool_finished(call.id, outcome))
 
     async def _outcome(self, call: ToolCall) -> ToolOutcome:
-        timeout = self._settings.call_timeout
+        seconds = self._settings.call_timeout
+        deadline = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(timeout), self._own_slots, self._slots:
+            async with deadline, self._own_slots, self._slots:
                 image = await self._picture(call)
             data = await _base64(image.data)
         except ImageError as error:
             log.info("%s failed: %s", call.id, error.code)
             return _failed(error.message, error.code, error)
-        except TimeoutError:
-            log.warning("%s failed: no picture within %g seconds", call.id, timeout)
-            return _failed(f"No picture was made within {timeout:g} seconds.", "timeout")
-        except Exception:
-            log.exception("%s failed: the image backend raised an error it should not", call.id)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _nobody_waits():
+                raise
+            if deadline.expired():
+                log.warning("%s failed: no picture within %g seconds", call.id, seconds)
+                return _failed(f"No picture was made within {seconds:g} seconds.", "timeout")
+            # Its words are not fit for every log: they may hold the prompt, or a key in a URL.
+            log.error("%s failed: the image backend raised %s", call.id, type(error).__name__)  # noqa: TRY400
+            log.debug("%s failed", call.id, exc_info=True)
             return _failed("The image backend failed.", "image_backend_error")
         log.info("%s is finished: %r", call.id, image)
         return ToolOutcome(data=data, facts=_facts(image), usage=image.usage)
@@ -145,7 +166,11 @@ class Runner:
         backend = await self._owner.backend()
 
         async def on_partial(preview: Image | bytes) -> None:
-            shown = self._read(preview)
+            try:
+                shown = self._read(preview)
+            except ImageError as error:  # the picture itself may still be good
+                log.info("%s: a preview was dropped: %s", call.id, error.code)
+                return
             progress = ToolProgress(data=await _base64(shown.data), facts=_facts(shown))
             await self._report(lambda: self._translator.tool_progress(call.id, progress))
 
@@ -154,11 +179,17 @@ class Runner:
 
     def _read(self, made: Image | bytes) -> Image:
         """Believe the bytes, not the backend, in all that the bytes can tell."""
-        limits = {"max_bytes": self._settings.max_image, "max_pixels": self._settings.max_pixels}
-        if isinstance(made, Image):
-            known = {"revised_prompt": made.revised_prompt, "quality": made.quality, "usage": made.usage}
-            return read_image(made.data, **limits, **known)
-        return read_image(made, **limits)
+        data = made.data if isinstance(made, Image) else made
+        image = read_image(data, max_bytes=self._settings.max_image, max_pixels=self._settings.max_pixels)
+        if not isinstance(made, Image):
+            return image
+        return replace(image, revised_prompt=made.revised_prompt, quality=made.quality, usage=made.usage)
+
+
+def _nobody_waits() -> bool:
+    """Tell a cancellation from outside from one of a backend's own making, which is a failure like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _base64(data: bytes) -> bytes:

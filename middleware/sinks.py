@@ -81,8 +81,8 @@ class SSESink:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _begin(self) -> None:
-        self._begun = True
         await self._send({"type": "http.response.start", "status": self._status, "headers": self._headers})
+        self._begun = True
 
 
 class JSONSink:

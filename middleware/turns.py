@@ -1,47 +1,129 @@
-"""One request to the inner application: its scope, its `receive`, its `send`."""
+"""One request to the inner application: its scope, its `receive`, its `send`, and its answer."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Scope
 
+from ..events.actions import Action
+from ..events.translator import Translator
 from .answers import Headers
 
-__all__ = ["InnerTurn", "turn_scope"]
+__all__ = ["InnerTurn", "TurnReader", "rewritten_scope", "turn_scope"]
 
+_OF_THE_BODY = {b"content-length", b"transfer-encoding", b"content-encoding"}
 _REQUEST_DROPPED = {
-    b"content-length",
-    b"transfer-encoding",
-    b"content-encoding",
     b"accept-encoding",
     # Names the image deployment to Azure; the tool it speaks of does not travel on.
     b"x-ms-oai-image-generation-deployment",
 }
 _EXTENSIONS_DROPPED = {"http.response.pathsend", "http.response.zerocopysend", "http.response.trailers"}
 """Ways to send a body past the translator."""
+_REFUSAL = 64 << 10
+"""Bytes kept of a refused follow-up's body: enough for the log, whatever the server sends."""
+
+
+def rewritten_scope(scope: Scope, length: int) -> Scope:
+    """Make the scope of a request whose body was rewritten to `length` bytes."""
+    headers = [pair for pair in scope["headers"] if pair[0] not in _OF_THE_BODY]
+    return {**scope, "headers": [*headers, (b"content-length", str(length).encode())]}
 
 
 def turn_scope(scope: Scope, length: int, number: int) -> Scope:
     """Make a turn's own scope: the body's new length, no compression, a state of its own."""
+    own: dict[str, Any] = dict(rewritten_scope(scope, length))
     headers: Headers = []
-    for name, value in scope["headers"]:
+    for name, value in own["headers"]:
         if name in _REQUEST_DROPPED:
             continue
         if name == b"idempotency-key" and number > 1:
             # The same key with another body would be answered with turn one's response, or refused.
             value = b"%b-%d" % (value, number)  # noqa: PLW2901
         headers.append((name, value))
-    headers += [(b"content-length", str(length).encode()), (b"accept-encoding", b"identity")]
-    own: dict[str, Any] = {**scope, "headers": headers}
+    own["headers"] = [*headers, (b"accept-encoding", b"identity")]
     if "state" in scope:
         own["state"] = dict(scope["state"])
     if scope.get("extensions"):
         extensions = scope["extensions"].items()
         own["extensions"] = {name: value for name, value in extensions if name not in _EXTENSIONS_DROPPED}
     return own
+
+
+class TurnReader:
+    """Reads one turn's answer, and tells the translator.
+
+    Args:
+        translator: joins the turns.
+        number: 1 for the client's own request.
+        max_body: bytes of an answer that is read when it is whole.
+
+    Attributes:
+        status: of the answer; 0 before its head.
+        mode: what becomes of the body: `passed` on as it is, kept for the log (`refused`), read as a
+            `stream`, or read when it is `whole`.
+        ended: the answer was complete, or no more is expected of it.
+    """
+
+    def __init__(self, translator: Translator, number: int, max_body: int) -> None:
+        self._translator = translator
+        self._max_body = max_body
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self.number = number
+        self.status = 0
+        self.headers: Headers = []
+        self.mode: Literal["", "passed", "refused", "stream", "whole"] = ""
+        self.ended = False
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """Take the head, and decide by it what becomes of the body."""
+        self.status, self.headers = status, headers
+        if not 200 <= status < 300:
+            self.mode = "passed" if self.number == 1 else "refused"
+        elif self._header(b"content-type").lower().startswith(b"text/event-stream"):
+            self.mode = "stream"
+        else:
+            self.mode = "whole"
+
+    def take(self, piece: bytes, *, last: bool) -> list[Action]:
+        """Take a piece of the body."""
+        actions = self._translator.receive(piece) if self.mode == "stream" else self._keep(piece)
+        return actions + self.end() if last else actions
+
+    def end(self) -> list[Action]:
+        """Learn that no more will come; once is enough."""
+        if self.ended:
+            return []
+        self.ended = True
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        if not self.status:
+            return self._translator.abandon("the inner application gave no answer")
+        if self.mode == "refused":
+            return self._translator.turn_refused(self.status, body, self._retry_after())
+        actions = self._translator.receive_json(body) if self.mode == "whole" else []
+        return actions + self._translator.turn_ended()
+
+    def _keep(self, piece: bytes) -> list[Action]:
+        limit = _REFUSAL if self.mode == "refused" else self._max_body
+        self._size += len(piece)
+        if self._size <= limit:
+            self._pieces.append(piece)
+        elif self.mode == "whole":
+            return self._translator.abandon(f"the answer is larger than {limit} bytes")
+        return []
+
+    def _retry_after(self) -> float | None:
+        try:
+            return max(0.0, float(self._header(b"retry-after")))
+        except ValueError:  # a date, or nothing
+            return None
+
+    def _header(self, name: bytes) -> bytes:
+        return next((value for key, value in self.headers if key.lower() == name), b"")
 
 
 class InnerTurn:
@@ -51,15 +133,14 @@ class InnerTurn:
         app: the inner application.
         scope: the turn's own scope.
         body: the request body.
-        number: 1 for the client's own request.
+        reader: what is made of the answer.
         on_message: takes what the application sends, in the application's own task.
 
     Attributes:
         over: set once the application's response is complete or nobody wants the rest of it; from
-            then on its `receive` tells it that the client has gone.
-        silent: what the application sends is dropped.
+            then on its `receive` tells it that the client has gone, and what it sends is dropped.
         error: what the application raised.
-        heard: when it last sent something, in the loop's time.
+        task: the task that runs it.
     """
 
     def __init__(
@@ -67,25 +148,19 @@ class InnerTurn:
         app: ASGIApp,
         scope: Scope,
         body: bytes,
-        number: int,
+        reader: TurnReader,
         on_message: Callable[[InnerTurn, Message], Awaitable[None]],
     ) -> None:
         self._app = app
         self._scope = scope
         self._body: bytes | None = body
         self._on_message = on_message
-        self.number = number
+        self._heard = asyncio.get_running_loop().time()
+        self._speaking = False
+        self.reader = reader
         self.over = asyncio.Event()
-        self.silent = False
-        self.error: Exception | None = None
-        self.heard = asyncio.get_running_loop().time()
-        self.task: asyncio.Task[None] | None = None
-
-        self.status = 0
-        self.headers: Headers = []
-        self.mode = ""
-        self.pieces: list[bytes] = []
-        self.size = 0
+        self.error: BaseException | None = None
+        self.task: asyncio.Task[None]
 
     async def run(self) -> None:
         """Call the application; what it raises is kept in `error` for whoever waits for it."""
@@ -93,11 +168,14 @@ class InnerTurn:
             await self._app(self._scope, self._receive, self._send)
         except Exception as error:  # noqa: BLE001  it is raised again, unwrapped, by the exchange
             self.error = error
+        except asyncio.CancelledError as error:
+            if self.task.cancelling():
+                raise
+            self.error = error  # of the application's own making: nobody cancelled this task
 
-    def leave(self) -> None:
-        """Tell the application that nobody listens any more."""
-        self.silent = True
-        self.over.set()
+    def silent_since(self, now: float) -> float:
+        """Tell when it last said something; `now` while that is taken in, or when it need say no more."""
+        return now if self._speaking or self.over.is_set() else self._heard
 
     async def _receive(self) -> Message:
         if self._body is not None:
@@ -107,5 +185,11 @@ class InnerTurn:
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
-        if not self.silent:
+        if self.over.is_set():
+            return
+        self._speaking = True
+        try:
             await self._on_message(self, message)
+        finally:
+            self._speaking = False
+            self._heard = asyncio.get_running_loop().time()

@@ -1,0 +1,136 @@
+"""The `imagecall` command: demo, serve, ask, record, replay."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvicorn
+from rich.console import Console
+
+from ..events.wire import loads
+from .asgi import ImageGenerationMiddleware
+from .command_options import with_settings
+from .demo import ModelName, demo_app
+from .proxy import ProxyApp
+from .recording import read_recording, replay_recording
+from .settings import load_settings
+from .terminal import ask_for_picture, record_exchange
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="The hosted image_generation tool in front of any /v1/responses endpoint.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Host = Annotated[str, typer.Option(help="The address to listen on.", envvar="IMAGECALL_HOST")]
+Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT")]
+Upstream = Annotated[
+    str,
+    typer.Option(
+        help="The model server, such as http://127.0.0.1:8000 (with or without /v1).",
+        envvar="IMAGECALL_UPSTREAM",
+    ),
+]
+
+
+@app.command()
+def demo(
+    model: Annotated[ModelName, typer.Option(help="Which embedded model talks.")] = "auto",
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+) -> None:
+    """Run everything on this machine: a language model, the middleware, a picture maker and a page."""
+    typer.echo(f"Open http://{host}:{port}/ in a browser. Stop with Ctrl+C.")
+    uvicorn.run(demo_app(model), host=host, port=port, log_level="warning", timeout_graceful_shutdown=3)
+
+
+@app.command()
+@with_settings
+def serve(upstream: Upstream, host: Host = "127.0.0.1", port: Port = 8766, **settings: Any) -> None:
+    """Stand in front of a model server at a URL."""
+    served = ImageGenerationMiddleware(ProxyApp(upstream), **settings)
+    typer.echo(f"Listening on http://{host}:{port}, in front of {upstream}")
+    uvicorn.run(served, host=host, port=port, log_level="info")
+
+
+@app.command()
+def ask(
+    prompt: Annotated[str, typer.Argument(help="What the picture shows.")],
+    url: Annotated[
+        str | None, typer.Option(help="An endpoint with the tool; left out, the embedded model is asked.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write.")] = None,
+    model: Annotated[str, typer.Option(help="The model to ask for.")] = "local",
+    size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT in pixels.")] = None,
+    output_format: Annotated[str | None, typer.Option("--format", help="png, jpeg or webp.")] = None,
+) -> None:
+    """Ask a model for a picture and write it to a file."""
+    options = {"size": size, "output_format": output_format}
+    tool = {key: value for key, value in options.items() if value is not None}
+    picture, kind = asyncio.run(ask_for_picture(prompt, url=url, model=model, tool=tool))
+    file = output or _free_name(kind)
+    file.write_bytes(picture)
+    typer.echo(file)
+
+
+@app.command()
+@with_settings
+def record(
+    upstream: Upstream,
+    request: Annotated[Path, typer.Option(help="The client's request, a JSON file.")],
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    **settings: Any,
+) -> None:
+    """Send a request through the middleware to a model server and keep what everybody said."""
+    if settings.get("backend") is None and load_settings(settings).backend is None:
+        settings["backend"] = "scene"
+    try:
+        body = loads(request.read_bytes())
+    except ValueError:
+        raise ValueError(f"{request} is not JSON") from None
+    turns = asyncio.run(record_exchange(upstream, body, out, settings))
+    typer.echo(f"Recorded {turns} turn{'s' if turns != 1 else ''} in {out}")
+
+
+@app.command()
+def replay(
+    folder: Annotated[Path, typer.Argument(help="A recorded exchange.")],
+    check: Annotated[bool, typer.Option(help="Compare with the recorded stream instead.")] = False,
+) -> None:
+    """Translate a recorded exchange again and print what the client gets."""
+    recording = read_recording(folder)
+    client = replay_recording(recording)
+    if not check:
+        sys.stdout.buffer.write(client)
+        sys.stdout.buffer.flush()
+    elif client == recording.client:
+        typer.echo(f"{folder}: the same {len(client)} bytes")
+    else:
+        raise ValueError(f"{folder}: the client's stream differs from the recorded one")
+
+
+def _free_name(kind: str) -> Path:
+    names = (Path(f"picture{f'-{number}' if number else ''}.{kind}") for number in itertools.count())
+    return next(name for name in names if not name.exists())
+
+
+def main() -> None:
+    """Run the command. What goes wrong is one line and a non-zero exit."""
+    try:
+        app(standalone_mode=True)
+    except Exception as error:
+        if os.environ.get("IMAGECALL_DEBUG"):
+            raise
+        errors.print(f"imagecall: {str(error) or type(error).__name__}", style="red", markup=False)
+        raise SystemExit(1) from None

@@ -1,0 +1,61 @@
+"""Every setting as a command-line option of the same name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_args
+
+import typer
+
+from .settings import Settings
+
+__all__ = ["with_settings"]
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `**settings` an option for each setting.
+
+    Values stay text: `Settings` reads them as it reads the `IMAGECALL_*` variables, which typer
+    therefore need not know; an option that is left out is not passed on.
+    """
+    own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [_option(name) for name in Settings.model_fields]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(**{name: value for name, value in given.items() if value is not None})
+
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *options]]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    hints = inspect.get_annotations(command, eval_str=True)
+    run.__annotations__ = {
+        **{p.name: hints[p.name] for p in own},
+        **{p.name: p.annotation for p in options},
+        "return": None,
+    }
+    return run
+
+
+def _option(name: str) -> inspect.Parameter:
+    field = Settings.model_fields[name]
+    flags = [f"--{name.replace('_', '-')}"]
+    if name == "paths":
+        flags.append("--path")
+    words = [word for word in get_args(field.annotation) if isinstance(word, str)]
+    option = typer.Option(
+        *flags,
+        help=f"{field.description} [IMAGECALL_{name.upper()}; default: {_shown(field.default)}]",
+        metavar="|".join(words) if words else "VALUE",
+        show_default=False,
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+    )
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, tuple):
+        return ",".join(default) or "none"
+    return "none" if default is None else str(default)
