@@ -29,7 +29,7 @@ class Limits:
 
     Attributes:
         max_event: bytes of one upstream event.
-        max_arguments: bytes of one call's arguments.
+        max_arguments: characters of one call's arguments.
         max_prompt: characters of one prompt; OpenAI's own limit.
         max_images: pictures; a model that runs wild must not fill a disk or empty a purse.
         max_turns: requests to the model server, before a last one that may call nothing.

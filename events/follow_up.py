@@ -76,6 +76,8 @@ class FollowUp:
             if self._tried_later:
                 return None
             self._tried_later = True
+            if status == 500:
+                self._feedback = "text"  # some servers say so where their model cannot see pictures
             return NextTurn(self._body(), min(1.0 if retry_after is None else retry_after, _MAX_DELAY))
         before = self._body()
         self._without = frozenset({"reasoning"})

@@ -18,6 +18,7 @@ from .wire import EVENT_NAMES, dumps
 
 __all__ = ["ClientResponse", "Slot"]
 
+_EMPTY_TEXT = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
 _PREFIXES = {"message": "msg_ig", "reasoning": "rs_ig", "function_call": "fc_ig"}
 
 _REQUIRED: dict[str, Any] = {
@@ -157,6 +158,21 @@ class ClientResponse:
             payload = {"type": "response.output_item.done", "output_index": slot.index}
             return self._frame(payload, b',"item":', *self._done[slot.index], b"}")
         return self._item_frame("response.output_item.done", slot, body, source)
+
+    def empty_message(self) -> list[bytes]:
+        """Send a whole assistant's message that says nothing."""
+        body = {"type": "message", "status": "in_progress", "role": "assistant", "content": []}
+        slot, opened = self.open(body)
+        place = {"content_index": 0}
+        part = _EMPTY_TEXT
+        done = {"type": "response.output_text.done", **place, "text": "", "logprobs": []}
+        return [
+            opened,
+            self.event(slot, {"type": "response.content_part.added", **place, "part": part}),
+            self.event(slot, done),
+            self.event(slot, {"type": "response.content_part.done", **place, "part": part}),
+            self.close(slot, {**body, "status": "completed", "content": [part]}),
+        ]
 
     def loose(self, payload: dict[str, Any], raw: bytes | None) -> bytes:
         """Send an event that belongs to no item."""

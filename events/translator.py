@@ -16,7 +16,7 @@ from .errors import LocalProtocolError, RemoteProtocolError
 from .follow_up import FollowUp
 from .lowering import LoweredRequest
 from .response import ClientResponse
-from .sse import DONE, SSEDecoder
+from .sse import DONE, ServerSentEvent, SSEDecoder
 from .state import CallInput, step
 from .tools.base import ToolCall, ToolOutcome, ToolProgress
 from .turn import Turn
@@ -24,8 +24,6 @@ from .turn_events import CallSettled, Closed, Delta, Loose, Opened, Started, Tur
 from .wire import CLIENT_CALLS, loads
 
 __all__ = ["Limits", "Translator"]
-
-_EMPTY_TEXT = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
 
 
 class Translator:
@@ -66,6 +64,7 @@ class Translator:
         self._actions: list[Action] = []
         self._frames: list[bytes] = []
         self._told_end = False
+        self._failed = False
         self._finished = False
         self.notes: list[str] = []
         """What went wrong without harm, for the log."""
@@ -86,13 +85,7 @@ class Translator:
         """Take the next bytes of the current turn's event stream, cut anywhere."""
         if self._finished:
             return []
-        try:
-            frames = self._decoder.feed(chunk)
-        except RemoteProtocolError as error:
-            return self.abandon(str(error))
-        for frame in frames:
-            for event in self._turn.receive(frame):
-                self._on(event)
+        self._decode(lambda: self._decoder.feed(chunk))
         return self._take()
 
     def receive_json(self, body: bytes) -> list[Action]:
@@ -105,20 +98,16 @@ class Translator:
             return self.receive(body)
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):
             return self.abandon("the model server's answer is neither an event stream nor a response object")
-        for event in self._turn.receive_response(response):
-            self._on(event)
+        self._hear(self._turn.receive_response(response))
         return self._take()
 
     def turn_ended(self) -> list[Action]:
         """Learn that the current turn's body is over."""
         if self._finished:
             return []
-        for frame in self._decoder.close():
-            for event in self._turn.receive(frame):
-                self._on(event)
+        self._decode(self._decoder.close)
         self._eof = True
-        for event in self._turn.close():
-            self._on(event)
+        self._hear(self._turn.close())
         self._advance()
         return self._take()
 
@@ -137,11 +126,15 @@ class Translator:
         return self._take()
 
     def abandon(self, reason: str, code: str = "server_error") -> list[Action]:
-        """End the response as failed: the turn cannot go on."""
+        """End the response as failed, whatever it waits for."""
         if self._finished:
             return []
-        for event in self._turn.abandon(reason, code):
-            self._on(event)
+        if self._turn.ended is None:
+            self._hear(self._turn.abandon(reason, code))
+        elif self._told_end:
+            self._finish()
+        else:
+            self._fail(TurnEnded("failed", {}, {}, reason, code, broken=True))
         return self._take()
 
     def tool_progress(self, identifier: str, progress: ToolProgress) -> list[Action]:
@@ -164,6 +157,20 @@ class Translator:
         return self._take()
 
     # -- what a turn says ----------------------------------------------------------------------
+
+    def _decode(self, decode: Callable[[], list[ServerSentEvent]]) -> None:
+        try:
+            frames = decode()
+        except RemoteProtocolError as error:
+            self._hear(self._turn.abandon(str(error)))
+            return
+        for frame in frames:
+            for event in self._turn.receive(frame):
+                self._on(event)
+
+    def _hear(self, events: list[TurnEvent]) -> None:
+        for event in events:
+            self._on(event)
 
     def _on(self, event: TurnEvent) -> None:
         if type(event) is Delta:
@@ -254,7 +261,7 @@ class Translator:
             self._act(self._follow_up.next(self._turn))
             self._begin_turn()
         else:
-            self._finish(failed=False)
+            self._finish()
 
     def _client_called(self) -> bool:
         return any(item.kind in CLIENT_CALLS and not item.hosted for item in self._turn.items)
@@ -270,21 +277,22 @@ class Translator:
             return
         if not self._calls.painted:
             self._frames.append(self._client.error(ended.code))
+            self._failed = not ended.response
         self._tell_end(ended)
         if ended.broken or self._eof:
-            self._finish(failed=not self._calls.painted and not ended.response)
+            self._finish()
 
     def _tell_end(self, ended: TurnEnded) -> None:
         if ended.status == "completed" and self._needs_message():
-            self._frames += self._empty_message()
+            self._frames += self._client.empty_message()
         self._frames.append(self._client.end(ended.status, ended.response, ended.extra, ended.code))
         self._told_end = True
 
-    def _finish(self, *, failed: bool) -> None:
+    def _finish(self) -> None:
         self._finished = True
         if self._turn.sentinel and self._lowered.stream:
             self._frames.append(DONE)
-        self._act(Finish(self._client.final, failed))
+        self._act(Finish(self._client.final, self._failed))
 
     def _needs_message(self) -> bool:
         """Agent SDKs ask again, up to their turn limit, unless something follows the last picture."""
@@ -294,26 +302,6 @@ class Translator:
             return False
         last = len(types) - 1 - types[::-1].index(item_type)
         return not any(kind == "message" or kind in CLIENT_CALLS for kind in types[last:])
-
-    def _empty_message(self) -> list[bytes]:
-        body = {
-            "id": self._new_id("msg_ig"),
-            "type": "message",
-            "status": "in_progress",
-            "role": "assistant",
-            "content": [],
-        }
-        slot, opened = self._client.open(body)
-        index = {"content_index": 0}
-        part = _EMPTY_TEXT
-        done = {"type": "response.output_text.done", **index, "text": "", "logprobs": []}
-        return [
-            opened,
-            self._client.event(slot, {"type": "response.content_part.added", **index, "part": part}),
-            self._client.event(slot, done),
-            self._client.event(slot, {"type": "response.content_part.done", **index, "part": part}),
-            self._client.close(slot, {**body, "status": "completed", "content": [part]}),
-        ]
 
     # -- actions -------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ __all__ = [
     "png",
     "post",
     "saying",
+    "settle",
     "whole",
 ]
 
@@ -138,6 +139,27 @@ def post(path: str = "/v1/responses", headers: Sequence[tuple[bytes, bytes]] = (
     } | more
 
 
+async def settle() -> None:
+    """Let every task go on until it waits for something."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+class _News:
+    """Lets others wait until something has changed."""
+
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+
+    def tell(self) -> None:
+        self._news.set()
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        while not true():
+            self._news.clear()
+            await self._news.wait()
+
+
 # -- the model server ------------------------------------------------------------------------------
 
 
@@ -190,7 +212,11 @@ class ModelServer:
     def __init__(self, *answers: Answer | Sequence[Step]) -> None:
         self.asked: list[Asked] = []
         self.cancelled = asyncio.Event()
+        self._news = _News()
         self._answers = [answer if isinstance(answer, Answer) else Answer(answer) for answer in answers]
+
+    async def was_asked(self, times: int) -> None:
+        await self._news.until(lambda: len(self.asked) >= times)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
@@ -198,6 +224,7 @@ class ModelServer:
         message = await receive()
         assert (message["type"], message["more_body"]) == ("http.request", False)
         self.asked.append(Asked(scope, message["body"], receive, send, task))
+        self._news.tell()
         answer = self._answers[len(self.asked) - 1]
         try:
             if answer.status:
@@ -247,7 +274,7 @@ class Client:
         self.raised: BaseException | None = None
         self._app = app
         self._scope = scope
-        self._news = asyncio.Event()
+        self._news = _News()
         self._said: asyncio.Queue[Message] = asyncio.Queue()
         pieces = request if isinstance(request, list) else [request]
         for count, piece in enumerate(pieces, 1):
@@ -269,7 +296,7 @@ class Client:
         assert not self.complete, f"{message} after the end"
         assert (message["type"] == "http.response.start") == (not self.messages), message
         self.messages.append(message)
-        self._news.set()
+        self._news.tell()
         if self.complete:
             self.leave()
 
@@ -279,17 +306,11 @@ class Client:
 
     async def heard(self, needle: bytes) -> None:
         """Wait until the body holds `needle`."""
-        while needle not in self.body:
-            await self._more()
+        await self._news.until(lambda: needle in self.body)
 
     async def heard_all(self) -> None:
         """Wait until the response is complete."""
-        while not self.complete:
-            await self._more()
-
-    async def _more(self) -> None:
-        self._news.clear()
-        await self._news.wait()
+        await self._news.until(lambda: self.complete)
 
     @property
     def complete(self) -> bool:
@@ -365,27 +386,38 @@ class Painter:
 
     Attributes:
         asked: the requests, in order.
-        begun: set when the first has come.
         cancelled: the prompts of those that were cancelled.
+        may_preview: set unless a test clears it; each call then shows as many previews as are wanted.
+        may_finish: lets all calls finish.
     """
 
     def __init__(self, *, waits: bool = False, makes: Callable[[str], bytes | Image] = png) -> None:
         self.asked: list[ImageRequest] = []
-        self.begun = asyncio.Event()
-        self.may_finish = asyncio.Event()
         self.cancelled: list[str] = []
-        self._makes = makes
+        self.may_preview = asyncio.Event()
+        self.may_preview.set()
+        self.may_finish = asyncio.Event()
         if not waits:
             self.may_finish.set()
+        self._makes = makes
+        self._news = _News()
+
+    async def was_asked(self, times: int = 1) -> None:
+        await self._news.until(lambda: len(self.asked) >= times)
+
+    async def was_cancelled(self, times: int = 1) -> None:
+        await self._news.until(lambda: len(self.cancelled) >= times)
 
     async def generate(self, request: ImageRequest, on_partial: OnPartial) -> bytes | Image:
         self.asked.append(request)
-        self.begun.set()
+        self._news.tell()
         try:
+            await self.may_preview.wait()
             for count in range(request.partial_images):
                 await on_partial(png(f"{request.prompt} {count}"))
             await self.may_finish.wait()
         except asyncio.CancelledError:
             self.cancelled.append(request.prompt)
+            self._news.tell()
             raise
         return self._makes(request.prompt)

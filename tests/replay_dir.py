@@ -97,7 +97,7 @@ def judge(recording: Path) -> tuple[str, list[str]]:
     if driven.finish is None:
         return "hangs", ["The exchange does not finish."]
     if driven.finish.response is None and not driven.body:
-        return "refused", [] if isinstance(turn, JsonAnswer) else ["A stream is refused like no stream."]
+        return "refused", ["A stream is refused like an error page."] if b'"response.' in raw else []
     wrong = check_stream(
         driven.body,
         tools=request["tools"],

@@ -19,8 +19,8 @@ STORED = MappingProxyType(
     {"ig_1": StoredImage("ig_1", "a red kite", "completed", {"size": "64x64", "output_format": "webp"})}
 )
 SHOWN = (
-    "The picture is finished and the user already sees it. Do not call the tool again unless another "
-    "picture is asked for, and do not print links or base64."
+    "Done. The user already sees the picture. Answer in a sentence; do not call again unless asked for "
+    "another one."
 )
 NOT_FOUND = (
     "Item with id '{}' not found. Items are not persisted when `store` is set to false. "

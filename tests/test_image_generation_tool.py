@@ -379,8 +379,8 @@ def test_the_model_hears_that_the_user_sees_the_picture_already():
     )
     note = told.pop("note")
     assert told == {"status": "completed", "image_id": "ig_1", "size": "64x64", "output_format": "png"}
-    assert "already sees it" in note
-    assert "Do not call the tool again unless another picture is asked for" in note
+    assert "already sees the picture" in note
+    assert "do not call again unless asked for another one" in note
 
 
 @pytest.mark.parametrize(

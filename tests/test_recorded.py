@@ -6,7 +6,8 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +19,10 @@ from imagecall.middleware.local import post
 from imagecall.middleware.recorded import RecordedBackend, RecordedOrder, recorded_clock, recorded_ids
 from imagecall.middleware.recording import replay_recording
 from imagecall.middleware.replay import RecordedTurn, Recorder, Recording, ReplayApp, frame_by_frame
+from loopback import ask, body_of, http_scope
 from PIL import Image as Canvas
 from starlette.types import Message, Receive, Scope, Send
-from transcript import Event, call, encode, event, message, number
+from transcript import Event, call, encode, event, message, number, preview_event
 
 REQUEST = {
     "model": "m",
@@ -81,80 +83,238 @@ class Painter:
         return replace(picture, revised_prompt=f"a {request.prompt} square", quality="low", usage=self._usage)
 
 
-class Paced:
-    """A model server that holds its next piece back until the client has heard a certain word."""
+def told(phase: str, index: int) -> re.Pattern[bytes]:
+    """Match an event of the picture that is the response's output number `index`."""
+    return re.compile(rb'_call\.%b",[^\n]*"output_index":%d,' % (phase.encode(), index))
 
-    def __init__(self, holds: dict[bytes, bytes]) -> None:
-        self.heard = b""
+
+class Server:
+    """A model server that holds some of its pieces back until the client has heard of a picture."""
+
+    def __init__(self, holds: dict[bytes, re.Pattern[bytes]]) -> None:
+        self._heard = b""
         self._holds = holds
         self._moved = asyncio.Event()
         self._app = ReplayApp(TURNS, chunks=frame_by_frame)
 
     def hear(self, _status: int, piece: bytes) -> None:
-        self.heard += piece
+        self._heard += piece
         self._moved.set()
 
-    async def until(self, word: bytes, times: int = 1) -> None:
-        while self.heard.count(word) < times:
+    async def until(self, words: re.Pattern[bytes]) -> None:
+        while not words.search(self._heard):
             self._moved.clear()
             await self._moved.wait()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def held(piece: Message) -> None:
-            for word in [word for word in self._holds if word in piece.get("body", b"")]:
-                await self.until(self._holds.pop(word))
-            await send(piece)
+        async def held(message: Message) -> None:
+            for piece, words in self._holds.items():
+                if piece in message.get("body", b""):
+                    await self.until(words)
+            await send(message)
 
         await self._app(scope, receive, held)
 
 
-Play = Callable[[Paced, Painter], Any]
+Play = Callable[[Server, Painter], Awaitable[None]]
 
 
-async def at_once(server: Paced, painter: Painter) -> None:
-    for event_ in painter.may_paint.values():
-        event_.set()
+async def at_once(server: Server, painter: Painter) -> None:
+    for permission in painter.may_paint.values():
+        permission.set()
 
 
-async def late_and_the_last_first(server: Paced, painter: Painter) -> None:
-    await server.until(b'call.generating","output_index":2')
+async def late_and_the_last_first(server: Server, painter: Painter) -> None:
+    await server.until(told("generating", 2))
     painter.may_paint["blue"].set()
-    await server.until(b'call.completed","output_index":2')
+    await server.until(told("completed", 2))
     painter.may_paint["red"].set()
-    await server.until(b'call.generating","output_index":5')
+    await server.until(told("generating", 5))
     painter.may_paint["green"].set()
 
 
 async def record(
-    play: Play, holds: dict[bytes, bytes], usage: dict[str, Any] | None = None, **more: Any
+    play: Play = at_once,
+    holds: dict[bytes, re.Pattern[bytes]] | None = None,
+    usage: dict[str, Any] | None = None,
+    **more: Any,
 ) -> Recording:
-    server, painter = Paced(holds), Painter(usage)
+    """Have a live exchange and record it."""
+    server, painter = Server(holds or {}), Painter(usage)
     recorder = Recorder(server)
     app = ImageGenerationMiddleware(recorder, painter)
     request = {**REQUEST, **more}
     async with asyncio.TaskGroup() as group:
-        playing = group.create_task(play(server, painter))
+        group.create_task(play(server, painter))
         answer = await post(app, "/v1/responses", json.dumps(request).encode(), on_bytes=server.hear)
-        await playing
-    return Recording(request, tuple(recorder.turns), answer.body)
+    assert recorder.turns == TURNS
+    return Recording(request, tuple(TURNS), answer.body)
 
 
-RED_IS_DONE = b'call.completed","output_index":0'
-HOLDS = [
-    {},
-    {b'"delta": "One "': RED_IS_DONE},
-    {b'"delta": "moment."': b'partial_image","output_index":0', b'"id": "fc_2"': RED_IS_DONE},
-]
-
-
-@pytest.mark.parametrize("holds", HOLDS)
-@pytest.mark.parametrize("play", [at_once, late_and_the_last_first])
-async def test_a_replay_is_the_recorded_stream_whatever_came_first(
-    play: Play, holds: dict[bytes, bytes]
+@pytest.mark.parametrize(
+    ("play", "holds"),
+    [
+        (at_once, {}),
+        (at_once, {b'"delta": "One "': told("completed", 0)}),
+        (at_once, {b'"delta": "moment."': told("partial_image", 0), b'"id": "fc_3"': told("completed", 2)}),
+        (late_and_the_last_first, {}),
+    ],
+    ids=["by chance", "before the text", "amid the text", "late and the last first"],
+)
+async def test_a_replay_is_the_recorded_stream_whenever_the_pictures_came(
+    play: Play, holds: dict[bytes, re.Pattern[bytes]]
 ) -> None:
-    if play is late_and_the_last_first and holds:
-        holds = {}
-    recording = await record(play, dict(holds), {"total_tokens": 7})
-    assert recording.turns == tuple(TURNS)
+    recording = await record(play, holds, {"total_tokens": 7})
     for _ in range(3):
         assert await asyncio.to_thread(replay_recording, recording) == recording.client
+
+
+async def test_a_json_answer_is_replayed_too() -> None:
+    recording = await record(usage={"total_tokens": 7}, stream=False)
+    response = json.loads(recording.client)
+    assert response["tool_usage"]["image_gen"]["total_tokens"] == 14
+    assert await asyncio.to_thread(replay_recording, recording) == recording.client
+
+
+async def test_a_replay_that_differs_ends_and_shows_how() -> None:
+    recording = await record()
+    other = replace(recording, client=recording.client.replace(b'"moment."', b'"minute."'))
+    assert await asyncio.to_thread(replay_recording, other) == recording.client
+    fewer = replace(recording, turns=recording.turns[1:])
+    replayed = await asyncio.to_thread(replay_recording, fewer)
+    assert replayed != recording.client
+    assert replayed.count(b"event: response.completed\n") == 1
+
+
+async def before_the_first_preview() -> RecordedOrder:
+    recording = await record(late_and_the_last_first)
+    order = RecordedOrder(recording, patience=0.01)
+    before = recording.client.index(b"event: response.image_generation_call.partial_image")
+    order.sent(200, recording.client[:before])
+    return order
+
+
+async def test_a_picture_that_never_begins_holds_nobody_up() -> None:
+    order = await before_the_first_preview()
+    messages = await ask(order.pace(ReplayApp(TURNS)), http_scope(), b"{}")
+    assert body_of(messages) == TURNS[0].body
+
+
+async def test_the_order_is_given_up_when_everybody_waits() -> None:
+    order = await before_the_first_preview()
+    await order.picture("ig_of_another_stream")
+    await order.picture("ig_of_another_stream")
+
+
+async def hand_out(backend: RecordedBackend, prompt: str) -> tuple[list[bytes], Image]:
+    previews: list[bytes] = []
+
+    async def on_partial(preview: Image | bytes) -> None:
+        assert isinstance(preview, bytes)
+        previews.append(preview)
+
+    return previews, await backend.generate(ImageRequest(prompt), on_partial)
+
+
+async def test_the_backend_gives_each_prompt_its_picture_and_the_rest_in_order() -> None:
+    items = [
+        {"id": "ig_0", "result": None, "status": "failed"},
+        {"id": "ig_1", "revised_prompt": "rewritten", "result": base64.b64encode(png("red")).decode()},
+        {
+            "id": "ig_2",
+            "revised_prompt": "blue",
+            "result": base64.b64encode(png("blue")).decode(),
+            "quality": "low",
+        },
+    ]
+    done = [
+        event("output_item.done", index, item={**item, "type": "image_generation_call"})
+        for index, item in reversed([*enumerate(items)])
+    ]
+    shown = event("image_generation_call.partial_image", 2, "ig_2", **preview_event(0, "AAAA"))
+    usage = {"total_tokens": 3}
+    events = [
+        shown,
+        *message(3, "msg_1", "x"),
+        *done,
+        event("completed", response={"tool_usage": {"image_gen": usage}}),
+    ]
+    backend = RecordedBackend(Recording({}, (), encode(events) + b"data: [DONE]\n\n"))
+    assert await hand_out(backend, "blue") == (
+        [b"\0\0\0"],
+        Image(png("blue"), "png", 16, 16, revised_prompt="blue", quality="low"),
+    )
+    assert await hand_out(backend, "red") == (
+        [],
+        Image(png("red"), "png", 16, 16, revised_prompt="rewritten", usage=usage),
+    )
+    with pytest.raises(ImageError, match="The picture failed when this was recorded"):
+        await hand_out(backend, "green")
+    with pytest.raises(ImageError, match="The recording holds no further picture") as caught:
+        await hand_out(backend, "green")
+    assert caught.value.code == "not_recorded"
+
+
+async def test_a_recorded_failure_is_raised_as_it_was() -> None:
+    error = {
+        "type": "image_generation_user_error",
+        "code": "moderation_blocked",
+        "message": "No.",
+        "param": "prompt",
+        "moderation_details": {"stage": "input"},
+    }
+    item = {"type": "image_generation_call", "id": "ig_0", "status": "failed", "result": "", "error": error}
+    backend = RecordedBackend(Recording({}, (), json.dumps({"output": [item]}).encode()))
+    with pytest.raises(ImageError) as caught:
+        await hand_out(backend, "red")
+    raised = caught.value
+    assert (raised.type, raised.code, raised.message, raised.param, raised.details) == (
+        *(error[key] for key in ("type", "code", "message", "param")),
+        {"moderation_details": {"stage": "input"}},
+    )
+
+
+def test_ids_that_no_turn_holds_are_given_again_in_order_and_then_counted() -> None:
+    events = [
+        event("created", response={"id": "resp_up"}),
+        event("output_item.added", 0, item={"id": "ig_b", "type": "image_generation_call"}),
+        event("image_generation_call.generating", 0, "ig_b"),
+        event("output_item.added", 1, item={"id": "ig_a", "type": "image_generation_call"}),
+        event("output_item.added", 2, item={"id": "msg_ig_1", "type": "message"}),
+        event("output_item.added", 3, item={"id": "msg_2", "type": "message"}),
+        event("output_item.added", 4, item={"id": "fc_up", "call_id": "call_x"}),
+        event("completed", response={"id": "resp_up", "output": [{"id": "ig_b"}, {"id": "ig_a"}]}),
+    ]
+    upstream = RecordedTurn(b'data: {"id":"resp_up"}\n\ndata: {"id":"fc_up"}\n\n')
+    new_id = recorded_ids(Recording({}, (upstream,), encode(events)))
+    assert [new_id(prefix) for prefix in ("ig", "msg", "ig", "msg_ig", "call")] == [
+        "ig_b",
+        "msg_2",
+        "ig_a",
+        "msg_ig_1",
+        "call_x",
+    ]
+    assert [new_id(prefix) for prefix in ("ig", "resp", "ig")] == [
+        f"ig_{1:032d}",
+        f"resp_{2:032d}",
+        f"ig_{3:032d}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("client", "moment"),
+    [
+        (
+            encode(
+                [event("created", response={"created_at": 5}), event("completed", response={"created_at": 6})]
+            ),
+            5.0,
+        ),
+        (b'{"object":"response","created_at":7.5,"output":[]}', 7.5),
+        (b'{"error":{"message":"no"}}', 0.0),
+        (b"", 0.0),
+    ],
+)
+def test_the_clock_stands_still_at_the_recorded_moment(client: bytes, moment: float) -> None:
+    now = recorded_clock(Recording({}, (), client))
+    assert (now(), now()) == (moment, moment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ import openai
 import pytest
 import replay_dir
 from case_files import read_turns
+from driving import drive
+from imagecall.events.actions import Finish
 from replay_dir import client_request, judge, main
 
 CALL = read_turns("one_response_from_two_turns")[0]
@@ -94,6 +97,32 @@ def test_the_sdk_is_asked_as_well(recordings: Path, monkeypatch: pytest.MonkeyPa
         replay_dir, "accumulate", lambda body: openai.types.responses.ParsedResponse.construct(output=[])
     )
     assert judge(recording)[1] == ["openai-python gathers another number of items."]
+
+
+def test_a_stream_that_hangs_is_refused_or_ends_otherwise_is_not_valid(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = recordings / "server" / "cut.sse"
+    real = drive(client_request(recording), [CUT])
+
+    def say(**fields: object) -> list[str]:
+        monkeypatch.setattr(replay_dir, "drive", lambda *asked, **how: dataclasses.replace(real, **fields))
+        return judge(recording)[1]
+
+    success = drive(client_request(recording), [TEXT])
+    assert say() == []
+    assert say(finish=None) == ["The exchange does not finish."]
+    assert say(body=b"", finish=Finish(None, failed=True)) == ["A stream is refused like an error page."]
+    assert say(finish=Finish(b"{}")) == ["Those who did not ask for a stream get another response."]
+    assert say(body=success.body) == ["The recording has no end, but the stream ends in response.completed."]
+
+
+def test_a_stream_that_depends_on_the_chunks_is_not_valid(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = recordings / "server" / "text.sse"
+    monkeypatch.setattr(replay_dir, "_pieces", lambda body: [CUT])
+    assert judge(recording)[1] == ["In small pieces the same recording gives another stream."]
 
 
 def test_the_recorded_function_is_the_hosted_tool_again(tmp_path: Path) -> None:

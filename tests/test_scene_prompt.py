@@ -35,6 +35,7 @@ def drawn(scene: Scene) -> list[Drawn]:
         ("a snowman", "winter", "snow", [("snowman", 1, None)]),
         ("a fox in winter", "winter", "snow", [("fox", 1, None)]),
         ("a snowy mountain", "winter", "mountains", []),
+        ("a snowy field", "winter", "snow", []),
         ("a cup of coffee at sunset", "sunset", "table", [("coffee", 1, None)]),
         ("a sofa in the living room", "indoor", "room", [("sofa", 1, None)]),
         ("an astronaut on the moon", "space", "moonscape", [("astronaut", 1, None)]),

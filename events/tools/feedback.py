@@ -9,9 +9,10 @@ from typing import Any
 
 __all__ = ["feedback"]
 
+# Short on purpose: with longer orders small models were seen to call again instead of answering.
 _SHOWN = (
-    "The picture is finished and the user already sees it. Do not call the tool again unless another "
-    "picture is asked for, and do not print links or base64."
+    "Done. The user already sees the picture. Answer in a sentence; do not call again unless asked for "
+    "another one."
 )
 _LOST = "This picture is no longer available."
 _REFUSED = "The safety system refused this. Do not try the same prompt again; tell the user."

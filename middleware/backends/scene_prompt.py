@@ -118,11 +118,11 @@ class _Reader:
             return False
         elif self.negated:
             pass
-        elif sky or ground:
+        elif sprite and not (sky or ground):
+            self.thing(sprite, plural=plural)
+        else:
             self.sky = self.sky or sky
             self.ground = ground if self.ground in (None, "none") and ground else self.ground
-        elif sprite:
-            self.thing(sprite, plural=plural)
         self.colour, self.count, self.definite, self.negated = None, None, False, False
         return True
 

@@ -74,7 +74,6 @@ export class Answer {
       this.#root.append(row);
     }
     (isPicture ? row : this.#root).append(part.element);
-    part.element.scrollIntoView?.({ block: "nearest" });
   }
 
   #text(index, kind) {

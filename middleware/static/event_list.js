@@ -43,11 +43,9 @@ function row(event, size) {
   const item = document.createElement("li");
   const details = document.createElement("details");
   const summary = document.createElement("summary");
-  summary.append(
-    span("number", event.sequence_number ?? "–"),
-    span("type", event.type),
-    span("size", bytes(size)),
-  );
+  const type = span("type", "");
+  for (const word of event.type.split(/(?<=[._])/)) type.append(word, document.createElement("wbr"));
+  summary.append(span("number", event.sequence_number ?? "–"), type, span("size", bytes(size)));
   if (/image_generation_call/.test(event.type) || event.item?.type === "image_generation_call") {
     item.className = "picture-event";
   }

@@ -25,6 +25,7 @@ async function send(text) {
   const mine = new AbortController();
   begin(mine, text);
   const answer = new Answer(conversation, announce);
+  conversation.lastElementChild.scrollIntoView({ block: "end" });
   try {
     const output = await ask([...history, message], answer, mine.signal);
     history.push(message, ...output);
@@ -33,7 +34,7 @@ async function send(text) {
     if (!mine.signal.aborted) complain(describe(error));
     else announce("Stopped.");
   } finally {
-    answer.end();
+    following(() => answer.end());
     if (request === mine) finish();
   }
 }
@@ -51,7 +52,7 @@ async function ask(input, answer, signal) {
     if (data === "[DONE]") continue;
     const event = JSON.parse(data);
     events.add(event, data.length);
-    answer.receive(event);
+    following(() => answer.receive(event));
     const output = outcome(event);
     if (output) return output;
   }
@@ -101,17 +102,24 @@ function begin(controller, text) {
   welcome.hidden = true;
   byId("banner").hidden = true;
   events.clear();
-  const said = document.createElement("p");
-  said.className = "asked";
-  said.textContent = text;
-  conversation.append(said);
-  said.scrollIntoView({ block: "nearest" });
+  const asked = document.createElement("div");
+  asked.className = "asked";
+  asked.append(document.createElement("p"));
+  asked.firstElementChild.textContent = text;
+  conversation.append(asked);
   setBusy(true);
 }
 
 function finish() {
   request = null;
   setBusy(false);
+}
+
+/** Keep the end of the conversation in view through a change, unless the reader has scrolled away. */
+function following(change) {
+  const beyond = conversation.lastElementChild.getBoundingClientRect().bottom - form.getBoundingClientRect().top;
+  change();
+  if (beyond < 400) conversation.lastElementChild.scrollIntoView({ block: "end" });
 }
 
 function setBusy(busy) {
