@@ -55,8 +55,7 @@ def opening(body: dict[str, Any]) -> dict[str, Any]:
     """
     kind = body["type"]
     if kind == "image_generation_call":
-        first = {key: body[key] for key in ("id", "type") if key in body}
-        return {**first, "status": "in_progress"}
+        return {**{key: body[key] for key in ("id", "type") if key in body}, "status": "in_progress"}
     first = _AT_FIRST.get(kind, {})
     if body.get("status", "") is None:
         first = {**first, "status": "in_progress"}

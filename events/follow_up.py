@@ -71,7 +71,7 @@ class FollowUp:
         return NextTurn(self._body())
 
     def after_refusal(self, status: int, retry_after: float | None) -> NextTurn | None:
-        """Ask once more where that may help: later if the server was busy, plainer if it disliked something."""
+        """Ask once more where that may help: later if the server was busy, plainer if it refused."""
         if status in (408, 429) or status >= 500:
             if self._tried_later:
                 return None

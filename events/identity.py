@@ -94,11 +94,10 @@ class TurnItems:
                 return item
         if candidates and not _is_other(candidates[-1], item_id, call_id, key):
             return candidates[-1]
-        for item in same:
-            if item.key == key and not (_differ(call_id, item.call_id) or (key is None and item_id)):
-                if _essence(item.body) == _essence(body):
-                    return item
-        return None
+        if key is None and item_id:
+            return None
+        repeated = (item for item in same if item.key == key and not _differ(call_id, item.call_id))
+        return next((item for item in repeated if _essence(item.body) == _essence(body)), None)
 
 
 def _is_other(item: TurnItem, item_id: str | None, call_id: str | None, key: object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from .sse import encode
 from .turn_events import Source
 from .usage import IMAGE_DETAILS, add_usage, full_usage
-from .wire import EVENT_NAMES, dumps
+from .wire import CLIENT_CALLS, EVENT_NAMES, dumps
 
 __all__ = ["ClientResponse", "Slot"]
 
@@ -101,10 +101,15 @@ class ClientResponse:
         """Whether `response.created` has been sent."""
         return bool(self._head)
 
-    @property
-    def types(self) -> list[str]:
-        """The types of all announced items, in order."""
-        return self._types
+    def lacks_message(self, item_type: str) -> bool:
+        """Whether nothing follows the last item of this type that an agent takes for an answer or a task.
+
+        Agent SDKs then ask again, up to their turn limit.
+        """
+        if item_type not in self._types:
+            return False
+        last = len(self._types) - 1 - self._types[::-1].index(item_type)
+        return not any(kind == "message" or kind in CLIENT_CALLS for kind in self._types[last:])
 
     def begin(self, response: Mapping[str, Any]) -> list[bytes]:
         """Send `created` and `in_progress`, made whole from a perhaps bare or empty response object."""

@@ -16,9 +16,7 @@ from .wire import FAMILIES, OUTPUT_TEXT, PART_EVENTS, TEXT_EVENTS, Family
 __all__ = ["close_texts", "part_event", "text_event"]
 
 
-def text_event(
-    item: TurnItem, family: Family, payload: dict[str, Any], raw: bytes | None
-) -> list[TurnEvent]:
+def text_event(item: TurnItem, family: Family, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
     """Take a delta or done of a text. Texts that are closed already get nothing more."""
     index = payload.get(family.index)
     part = item.last_part

@@ -89,7 +89,7 @@ class Translator:
         return self._take()
 
     def receive_json(self, body: bytes) -> list[Action]:
-        """Take the whole body of a turn that was not declared a stream: a response object, or a stream after all."""
+        """Take the whole body of a turn not declared a stream: a response object, or a stream after all."""
         if self._finished:
             return []
         try:
@@ -283,7 +283,8 @@ class Translator:
             self._finish()
 
     def _tell_end(self, ended: TurnEnded) -> None:
-        if ended.status == "completed" and self._needs_message():
+        wanted = ended.status == "completed" and not self._lowered.json_text
+        if wanted and self._client.lacks_message(self._calls.tool.item_type):
             self._frames += self._client.empty_message()
         self._frames.append(self._client.end(ended.status, ended.response, ended.extra, ended.code))
         self._told_end = True
@@ -293,15 +294,6 @@ class Translator:
         if self._turn.sentinel and self._lowered.stream:
             self._frames.append(DONE)
         self._act(Finish(self._client.final, self._failed))
-
-    def _needs_message(self) -> bool:
-        """Agent SDKs ask again, up to their turn limit, unless something follows the last picture."""
-        types = self._client.types
-        item_type = self._calls.tool.item_type
-        if self._lowered.json_text or item_type not in types:
-            return False
-        last = len(types) - 1 - types[::-1].index(item_type)
-        return not any(kind == "message" or kind in CLIENT_CALLS for kind in types[last:])
 
     # -- actions -------------------------------------------------------------------------------
 

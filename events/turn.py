@@ -43,9 +43,7 @@ class Turn:
     def __init__(
         self, *, name: str | None, declared: frozenset[str] = frozenset(), max_arguments: int = MAX_ARGUMENTS
     ) -> None:
-        self._assembly = Assembly(
-            name=name, declared=declared, max_arguments=max_arguments, note=self._note
-        )
+        self._assembly = Assembly(name=name, declared=declared, max_arguments=max_arguments, note=self._note)
         self.notes: list[str] = []
         """What was dropped, for the log; each kind of thing once."""
         self.started = False
@@ -116,22 +114,11 @@ class Turn:
 
     def _other(self, name: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
         if name in PART_EVENTS:
-            part = payload.get("part")
-            if not isinstance(part, dict):
-                self._note(f"dropped a {name} without a part")
-                return []
-            thought = "reasoning" in name or part.get("type") == "reasoning_text"
-            return self._content(name, "reasoning" if thought else "message", payload, raw)
+            return self._part(name, payload, raw)
         if name in _LIFECYCLE:
             return self._start(payload.get("response"))
         if name in ("response.output_item.added", "response.output_item.done"):
-            body = payload.get("item")
-            if not isinstance(body, dict) or not isinstance(body.get("type"), str):
-                self._note(f"dropped a {name} without an item")
-                return []
-            act = self._assembly.added if name.endswith(".added") else self._assembly.done
-            source = None if raw is None else (payload, raw)
-            return [*self._start(None), *act(body, payload.get("output_index"), source)]
+            return self._item(name, payload, raw)
         if name in TERMINAL:
             return self._terminal(name, payload)
         if name == "error":
@@ -141,6 +128,23 @@ class Turn:
         if name not in HEARTBEATS:
             self._note(f"dropped events of the unknown type {name[:80]!r}")
         return []
+
+    def _part(self, name: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
+        part = payload.get("part")
+        if not isinstance(part, dict):
+            self._note(f"dropped a {name} without a part")
+            return []
+        thought = "reasoning" in name or part.get("type") == "reasoning_text"
+        return self._content(name, "reasoning" if thought else "message", payload, raw)
+
+    def _item(self, name: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
+        body = payload.get("item")
+        if not isinstance(body, dict) or not isinstance(body.get("type"), str):
+            self._note(f"dropped a {name} without an item")
+            return []
+        act = self._assembly.added if name.endswith(".added") else self._assembly.done
+        source = None if raw is None else (payload, raw)
+        return [*self._start(None), *act(body, payload.get("output_index"), source)]
 
     def _start(self, response: object) -> list[TurnEvent]:
         if self.started:

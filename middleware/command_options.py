@@ -20,21 +20,20 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     Values stay text: `Settings` reads them as it reads the `IMAGECALL_*` variables, which typer
     therefore need not know; an option that is left out is not passed on.
     """
-    own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    options = [_option(name) for name in Settings.model_fields]
+    hints = inspect.get_annotations(command, eval_str=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    parameters = [*own, *(_option(name) for name in Settings.model_fields)]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
         command(**{name: value for name, value in given.items() if value is not None})
 
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *options]]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    hints = inspect.get_annotations(command, eval_str=True)
-    run.__annotations__ = {
-        **{p.name: hints[p.name] for p in own},
-        **{p.name: p.annotation for p in options},
-        "return": None,
-    }
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 

@@ -150,7 +150,7 @@ class RecordedBackend:
         self._left.remove(picture)
         for preview in picture.previews:
             await self._wait(picture)
-            await on_partial(base64.b64decode(preview))
+            await on_partial(_image(preview["partial_image_b64"], quality=preview.get("quality")))
         await self._wait(picture)
         return picture.image()
 
@@ -161,10 +161,10 @@ class RecordedBackend:
 
 @dataclass(slots=True, eq=False)
 class _Picture:
-    """One recorded call: its finished item, its previews in base64, and what it cost."""
+    """One recorded call: its finished item, its partial-image events, and what it cost."""
 
     item: Json
-    previews: list[str]
+    previews: list[Json]
     usage: Json | None = None
 
     @property
@@ -178,19 +178,23 @@ class _Picture:
             message = error.pop("message", "The picture failed when this was recorded.")
             known = {key: error.pop(key) for key in ("code", "type", "param") if key in error}
             raise ImageError(message, **known, details=error or None)
-        data = base64.b64decode(self.item["result"])
         facts = {"revised_prompt": self.prompt, "quality": self.item.get("quality"), "usage": self.usage}
-        return read_image(data, max_bytes=len(data), max_pixels=_ANY_SIZE, **facts)
+        return _image(self.item["result"], **facts)
+
+
+def _image(encoded: str, **facts: Any) -> Image:
+    data = base64.b64decode(encoded)
+    return read_image(data, max_bytes=len(data), max_pixels=_ANY_SIZE, **facts)
 
 
 def _pictures(client: bytes) -> list[_Picture]:
     """List the recorded calls in the order of the output."""
     items: list[tuple[int, Json]] = []
-    previews: dict[str, list[str]] = {}
+    previews: dict[str, list[Json]] = {}
     usage = None
     for event in _events(client):
         if event.get("type") == _PARTIAL:
-            previews.setdefault(event["item_id"], []).append(event["partial_image_b64"])
+            previews.setdefault(event["item_id"], []).append(event)
         elif _is_call_done(event):
             items.append((event["output_index"], event["item"]))
         elif response := event.get("response"):

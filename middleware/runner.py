@@ -162,7 +162,7 @@ class Runner:
         return ToolOutcome(data=data, facts=_facts(image), usage=image.usage)
 
     async def _picture(self, call: ToolCall) -> Image:
-        request = _request(call)
+        request = ImageRequest(**call.arguments)
         backend = await self._owner.backend()
 
         async def on_partial(preview: Image | bytes) -> None:
@@ -187,7 +187,7 @@ class Runner:
 
 
 def _nobody_waits() -> bool:
-    """Tell a cancellation from outside from one of a backend's own making, which is a failure like any other."""
+    """Tell a cancellation from outside from a backend's own, which is a failure like any other."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -196,11 +196,6 @@ async def _base64(data: bytes) -> bytes:
     if len(data) < _LARGE:
         return base64.b64encode(data)
     return await asyncio.to_thread(base64.b64encode, data)
-
-
-def _request(call: ToolCall) -> ImageRequest:
-    arguments = {key: value for key, value in call.arguments.items() if key != "input_image_mask"}
-    return ImageRequest(**arguments)
 
 
 def _facts(image: Image) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
@@ -177,6 +177,8 @@ class _Answer:
                 part = {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
                 done = {**item, "status": "completed", "content": [part]}
                 inside = self._text(item["id"], index, part)
+            case _:
+                assert_never(step)
         yield self._event("response.output_item.added", output_index=index, item=item)
         yield from inside
         self._output.append(done)

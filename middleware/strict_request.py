@@ -6,7 +6,7 @@ rewritten requests shows here first: whatever it accepts, the stricter ones of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..events.errors import RequestError
@@ -36,6 +36,9 @@ def check_request(body: object) -> Json:
     for key in ("stream", "parallel_tool_calls"):
         if not isinstance(body.get(key, False), bool | None):
             raise _wrong(key, "must be true or false")
+    if (previous := body.get("previous_response_id")) is not None:
+        message = f"Previous response with id {previous!r} not found."
+        raise RequestError(message, param="previous_response_id", code="previous_response_not_found")
     items = body.get("input")
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
@@ -63,7 +66,7 @@ def _check_tools(tools: object) -> list[str]:
         if not isinstance(tool.get("parameters"), dict | None):
             raise _wrong(f"{path}.parameters", "must be a JSON Schema object")
         if tool["name"] in names:
-            raise _wrong(f"{path}.name", f"{tool['name']!r} is declared twice")
+            raise _wrong(f"{path}.name", f"names {tool['name']!r}, which is declared already")
         names.append(tool["name"])
     return names
 
@@ -80,7 +83,9 @@ def _check_choice(body: Json, names: list[str]) -> None:
     if kind == "allowed_tools" and choice.get("mode") not in ("auto", "required"):
         raise _wrong("tool_choice.mode", "must be 'auto' or 'required'")
     chosen = choice.get("tools") if kind == "allowed_tools" else [choice]
-    for tool in chosen if isinstance(chosen, list) else []:
+    if not isinstance(chosen, list):
+        raise _wrong("tool_choice.tools", "must be a list")
+    for tool in chosen:
         name = _object(tool, "tool_choice").get("name")
         if name not in names:
             raise RequestError(f"Tool choice {name!r} not found in 'tools' parameter.", param="tool_choice")
@@ -89,7 +94,7 @@ def _check_choice(body: Json, names: list[str]) -> None:
 def _check_item(item: object, path: str) -> None:
     fields = _object(item, path)
     kind = fields.get("type", "message" if "role" in fields else None)
-    if kind not in _ITEMS:
+    if not isinstance(kind, str) or kind not in _ITEMS:
         raise _wrong(f"{path}.type", f"is {kind!r}, which is no item this model takes")
     needed, checks = _ITEMS[kind]
     _only(fields, checks.keys() | {"type"}, path)
@@ -142,7 +147,7 @@ def _check_pairs(items: list[Json]) -> None:
         call_id = item.get("call_id", "")
         if item.get("type") == "function_call":
             if call_id in open_calls or call_id in closed:
-                raise _wrong(f"input[{index}].call_id", f"{call_id!r} stands for another call already")
+                raise _wrong(f"input[{index}].call_id", f"is {call_id!r}, which stands for another call already")
             open_calls[call_id] = index
         elif item.get("type") == "function_call_output":
             if call_id not in open_calls:
@@ -208,7 +213,7 @@ def _parts(kind: str) -> Check:
 
 _STATUS = _one_of("in_progress", "completed", "incomplete")
 _ROLE = _one_of("user", "assistant", "system", "developer")
-_ITEMS: Mapping[str | None, tuple[tuple[str, ...], Mapping[str, Check]]] = {
+_ITEMS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Check]]] = {
     "message": (
         ("role", "content"),
         {"id": _id_of("msg"), "role": _ROLE, "content": _anything, "status": _STATUS},
@@ -242,12 +247,9 @@ def _object(value: object, path: str) -> Json:
 
 
 def _only(fields: Json, known: set[str], path: str) -> None:
-    for key in _strange(fields, known):
-        raise RequestError(f"Unknown parameter: '{path}.{key}'.", param=f"{path}.{key}")
-
-
-def _strange(fields: Json, known: set[str]) -> Iterator[str]:
-    return (key for key in fields if key not in known)
+    for key in fields:
+        if key not in known:
+            raise RequestError(f"Unknown parameter: '{path}.{key}'.", param=f"{path}.{key}")
 
 
 def _wrong(path: str, complaint: str) -> RequestError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driving import NOW, paint
+from imagecall.events.sse import KEEPALIVE
 from imagecall.events.tools.base import ToolCall
 from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.backends.base import Image, ImageRequest, OnPartial
@@ -34,11 +35,13 @@ __all__ = [
     "counted",
     "draw",
     "frames",
+    "lifespan",
     "middleware",
     "png",
     "post",
     "saying",
     "settle",
+    "silence",
     "whole",
 ]
 
@@ -202,7 +205,7 @@ class Asked:
 
 
 class ModelServer:
-    """The inner application: gives the n-th request the n-th answer.
+    """The inner application: gives the n-th request the n-th answer, and has a lifespan.
 
     Attributes:
         asked: the requests, in order.
@@ -219,6 +222,11 @@ class ModelServer:
         await self._news.until(lambda: len(self.asked) >= times)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            for phase in ("startup", "shutdown"):
+                assert await receive() == {"type": f"lifespan.{phase}"}
+                await send({"type": f"lifespan.{phase}.complete"})
+            return
         task = asyncio.current_task()
         assert task is not None
         message = await receive()
@@ -339,6 +347,10 @@ class Client:
         return json.loads(self.body)
 
 
+_HANGS = 30
+"""Seconds after which a conversation is hopeless."""
+
+
 @asynccontextmanager
 async def conversation(
     app: ASGIApp,
@@ -346,7 +358,7 @@ async def conversation(
     scope: Scope | None = None,
     *,
     raises: BaseException | None = None,
-    seconds: float = 30,
+    owners: int = 0,
 ) -> AsyncIterator[Client]:
     """Make one request while the body of the `with` goes on; then nothing of it may be left running.
 
@@ -355,16 +367,16 @@ async def conversation(
         request: the body: bytes, anything else as JSON, a list piece by piece.
         scope: of the request, `post()` unless told otherwise.
         raises: what must come out of the application.
-        seconds: a conversation that takes longer hangs.
+        owners: how many backends are opened meanwhile, each of which is left in a task of its own.
     """
     before = asyncio.all_tasks()
-    async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(_HANGS), asyncio.TaskGroup() as group:
         client = Client(app, request, post() if scope is None else scope)
         group.create_task(client.run())
         yield client
     if client.raised is not raises:
         raise AssertionError(f"{client.raised!r} instead of {raises!r}") from client.raised
-    assert asyncio.all_tasks() - before == set()
+    assert len(asyncio.all_tasks() - before) == owners
 
 
 async def ask(app: ASGIApp, request: Any, scope: Scope | None = None, **how: Any) -> Client:
@@ -372,6 +384,20 @@ async def ask(app: ASGIApp, request: Any, scope: Scope | None = None, **how: Any
     async with conversation(app, request, scope, **how) as client:
         pass
     return client
+
+
+@asynccontextmanager
+async def lifespan(app: ASGIApp) -> AsyncIterator[None]:
+    """Start an application as a server does, and shut it down at the end."""
+    said: asyncio.Queue[Message] = asyncio.Queue()
+    heard: asyncio.Queue[Message] = asyncio.Queue()
+    async with asyncio.timeout(_HANGS), asyncio.TaskGroup() as group:
+        group.create_task(app({"type": "lifespan", "state": {}}, said.get, heard.put))
+        for phase in ("startup", "shutdown"):
+            said.put_nowait({"type": f"lifespan.{phase}"})
+            assert await heard.get() == {"type": f"lifespan.{phase}.complete"}
+            if phase == "startup":
+                yield
 
 
 # -- the backend -----------------------------------------------------------------------------------
@@ -421,3 +447,13 @@ class Painter:
             self._news.tell()
             raise
         return self._makes(request.prompt)
+
+
+async def silence(seconds: float) -> None:
+    """Wait, by the middleware's own clock, until another client has been kept alive for so long."""
+    painter = Painter(waits=True)
+    client = Client(middleware(ModelServer(*KITE_TURNS), painter, keepalive=seconds / 3), draw(), post())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.run())
+        await client.heard(KEEPALIVE * 3)
+        painter.may_finish.set()

@@ -124,6 +124,23 @@ def test_text_passes_byte_for_byte_but_for_the_tools_told_back() -> None:
     assert (driven.runs, len(driven.asked)) == ([], 1)
 
 
+def test_a_picture_and_a_clients_call_of_one_turn_come_back_as_one_turn_with_nothing_unanswered() -> None:
+    request = read_request("picture_and_client_call", "turn2")
+    user, _, called, answered = request["input"]
+    body = lower(request)
+    asked, theirs, told, output = body["input"][1:]
+    assert body["input"][0] == user
+    assert (theirs, output) == (called, answered)
+    assert asked == {
+        "type": "function_call",
+        "call_id": told["call_id"],
+        "name": "image_generation",
+        "arguments": '{"prompt":"Draw a kite and tell me the weather in Oslo."}',
+    }
+    assert (told["type"], json.loads(told["output"])["status"]) == ("function_call_output", "completed")
+    assert request["input"][1]["result"] not in json.dumps(body)
+
+
 # -- choices and repetitions -----------------------------------------------------------------------
 
 

@@ -30,6 +30,7 @@ from asgi import (
     post,
     saying,
     settle,
+    silence,
     whole,
 )
 from imagecall.events.sse import KEEPALIVE
@@ -278,10 +279,10 @@ async def test_a_slow_client_holds_the_inner_application_up() -> None:
         sent.set()
 
     server = ModelServer([*KITE_TURNS[1], note])
-    app = middleware(server, Painter(), upstream_idle=0.01)
+    app = middleware(server, Painter(), upstream_idle=0.3)
     async with conversation(app, draw()) as client:
         client.reads.clear()
-        await some_silence()  # which is the client's, not the model server's
+        await silence(0.5)  # which is the client's, not the model server's
         assert not sent.is_set()
         client.reads.set()
     assert check_stream(client.body, tools=[HOSTED]) == []
@@ -302,21 +303,11 @@ async def test_a_silent_response_is_kept_alive_between_its_frames() -> None:
     assert read_events(client.body) == EXPECTED
 
 
-async def some_silence() -> None:
-    """Wait as long as it takes to keep another client alive three times."""
-    painter = Painter(waits=True)
-    client = Client(middleware(ModelServer(*KITE_TURNS), painter, keepalive=0.005), draw(), post())
-    async with asyncio.TaskGroup() as group:
-        group.create_task(client.run())
-        await client.heard(KEEPALIVE * 3)
-        painter.may_finish.set()
-
-
 async def test_nothing_is_sent_before_the_head_of_turn_one() -> None:
     answered = asyncio.Event()
     app = middleware(ModelServer([answered, *KITE_TURNS[1]]), Painter(), keepalive=0.005)
     async with conversation(app, draw()) as client:
-        await some_silence()
+        await silence(0.02)
         assert client.messages == []
         answered.set()
     assert check_stream(client.body, tools=[HOSTED]) == []
@@ -328,7 +319,7 @@ async def test_no_keepalive_is_sent_where_none_is_wanted(stream: bool, keepalive
     app = middleware(ModelServer(*KITE_TURNS), painter, keepalive=keepalive)
     async with conversation(app, draw(stream=stream)) as client:
         await painter.was_asked()
-        await some_silence()
+        await silence(0.02)
         painter.may_finish.set()
     assert b": keepalive" not in client.body
     assert not stream or read_events(client.body) == EXPECTED
@@ -341,7 +332,7 @@ async def test_no_keepalive_follows_the_end() -> None:
     app = middleware(ModelServer(failing), Painter(), keepalive=0.005)
     async with conversation(app, draw()) as client:
         await client.heard_all()
-        await some_silence()  # the inner application still has its grace
+        await silence(0.02)  # the inner application still has its grace
         stopped.set()
 
 

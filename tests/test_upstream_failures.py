@@ -22,6 +22,7 @@ from asgi import (
     middleware,
     post,
     saying,
+    silence,
     whole,
 )
 from kite import kinds, kite_stream, usage
@@ -82,11 +83,10 @@ async def test_a_refusal_of_turn_one_reaches_the_client_as_it_is(
 async def test_a_refusal_is_streamed_as_it_comes_and_may_take_its_time() -> None:
     rest = asyncio.Event()
     server = ModelServer(Answer([b"one", rest, b"two"], 500))
-    limits = {"upstream_idle": 0.001, "response_timeout": 0.001, "keepalive": 0.001}
+    limits = {"upstream_idle": 0.3, "response_timeout": 0.3, "keepalive": 0.001}
     async with conversation(middleware(server, Painter(), **limits), draw()) as client:
         await client.heard(b"one")
-        late = ModelServer([asyncio.Event()])
-        await ask(middleware(late, Painter(), upstream_idle=0.02, disconnect_grace=0), draw())
+        await silence(0.5)
         rest.set()
     assert client.pieces == [b"one", b"two", b""]
 
@@ -308,7 +308,7 @@ async def test_the_body_of_a_refusal_reaches_the_log_but_not_the_client(
 
 async def test_a_model_server_that_falls_silent_ends_the_response() -> None:
     server = ModelServer([*KITE_TURNS[1][:5], asyncio.Event()])
-    app = middleware(server, Painter(), upstream_idle=0.01, disconnect_grace=0)
+    app = middleware(server, Painter(), upstream_idle=0.2, disconnect_grace=0)
     client = await ask(app, draw())
     assert client.complete
     assert kinds({"output": failed(client.body, pictures=0)}) == ["message"]
@@ -317,7 +317,7 @@ async def test_a_model_server_that_falls_silent_ends_the_response() -> None:
 
 async def test_a_model_server_that_never_begins_is_a_502() -> None:
     server = ModelServer(Answer([asyncio.Event()], status=0))
-    app = middleware(server, Painter(), upstream_idle=0.01, disconnect_grace=0)
+    app = middleware(server, Painter(), upstream_idle=0.2, disconnect_grace=0)
     client = await ask(app, draw())
     assert (client.status, client.json) == (502, BAD_GATEWAY)
 
@@ -325,7 +325,7 @@ async def test_a_model_server_that_never_begins_is_a_502() -> None:
 async def test_a_model_server_that_never_closes_its_stream_costs_no_more_than_the_wait() -> None:
     open_ended = [Answer([*turn, asyncio.Event()]) for turn in KITE_TURNS]
     server = ModelServer(*open_ended)
-    client = await ask(middleware(server, Painter(), upstream_idle=0.01, disconnect_grace=0), draw())
+    client = await ask(middleware(server, Painter(), upstream_idle=0.2, disconnect_grace=0), draw())
     assert read_events(client.body) == EXPECTED
 
 
@@ -335,7 +335,7 @@ async def test_an_application_that_was_given_up_on_may_still_end_by_itself() -> 
         await send({"type": "http.response.body", "body": KITE_TURNS[1][5], "more_body": True})
 
     server = ModelServer([*KITE_TURNS[1][:5], listen])
-    client = await ask(middleware(server, Painter(), upstream_idle=0.01), draw())
+    client = await ask(middleware(server, Painter(), upstream_idle=0.2), draw())
     failed(client.body, pictures=0)
     assert not server.cancelled.is_set()
 
@@ -343,11 +343,10 @@ async def test_an_application_that_was_given_up_on_may_still_end_by_itself() -> 
 async def test_a_silent_model_server_is_noticed_in_every_turn_even_if_nothing_else_wakes_the_clock() -> None:
     server = ModelServer(KITE_TURNS[0], Answer([asyncio.Event()], status=0))
     painter = Painter(waits=True)
-    app = middleware(server, painter, upstream_idle=0.01, keepalive=0, disconnect_grace=0)
+    app = middleware(server, painter, upstream_idle=0.2, keepalive=0, disconnect_grace=0)
     async with conversation(app, draw()) as client:
         await painter.was_asked()
-        silent = ModelServer(Answer([asyncio.Event()], status=0))
-        await ask(middleware(silent, Painter(), upstream_idle=0.03, disconnect_grace=0), draw())
+        await silence(0.4)
         painter.may_finish.set()
     failed(client.body, pictures=1)
 
@@ -359,7 +358,7 @@ async def test_a_response_that_takes_too_long_ends_as_failed() -> None:
             await asyncio.sleep(0)
 
     server = ModelServer([*KITE_TURNS[1][:5], chatter])
-    app = middleware(server, Painter(), response_timeout=0.02, disconnect_grace=0)
+    app = middleware(server, Painter(), response_timeout=0.3, disconnect_grace=0)
     client = await ask(app, draw())
     failed(client.body, pictures=0)
     assert server.cancelled.is_set()
@@ -367,7 +366,7 @@ async def test_a_response_that_takes_too_long_ends_as_failed() -> None:
 
 async def test_a_picture_that_takes_longer_than_the_response_may_ends_it_as_failed() -> None:
     painter = Painter(waits=True)
-    app = middleware(ModelServer(KITE_TURNS[0]), painter, response_timeout=0.02, disconnect_grace=0)
+    app = middleware(ModelServer(KITE_TURNS[0]), painter, response_timeout=0.3, disconnect_grace=0)
     client = await ask(app, draw())
     assert client.complete
     [item] = failed(client.body, pictures=0)
@@ -378,6 +377,6 @@ async def test_a_picture_that_takes_longer_than_the_response_may_ends_it_as_fail
 async def test_the_time_for_the_response_may_run_out_before_a_busy_server_may_be_asked_again() -> None:
     busy = Answer([REFUSED], 429, [(b"retry-after", b"9")])
     server = ModelServer(KITE_TURNS[0], busy)
-    client = await ask(middleware(server, Painter(), response_timeout=0.05), draw())
+    client = await ask(middleware(server, Painter(), response_timeout=0.5), draw())
     failed(client.body, pictures=1)
     assert len(server.asked) == 2

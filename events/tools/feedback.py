@@ -9,7 +9,6 @@ from typing import Any
 
 __all__ = ["feedback"]
 
-# Short on purpose: with longer orders small models were seen to call again instead of answering.
 _SHOWN = (
     "Done. The user already sees the picture. Answer in a sentence; do not call again unless asked for "
     "another one."
