@@ -81,10 +81,16 @@ class Calls:
     """
 
     def __init__(
-        self, tool: ImageGeneration, limits: Limits, *, strict: bool, max_tool_calls: int | None
+        self,
+        tool: ImageGeneration,
+        limits: Limits,
+        *,
+        offered: bool = True,
+        strict: bool = False,
+        max_tool_calls: int | None = None,
     ) -> None:
         self.tool = tool
-        self.offered = True
+        self.offered = offered
         self.of_turn: list[Call] = []
         self.running: dict[str, Call] = {}
         self.painted = False
@@ -151,4 +157,7 @@ class Calls:
 
 
 def _key(given: Mapping[str, Any]) -> bytes:
-    return dumps(dict(sorted(given.items())))
+    """Make equal what only letter case and spacing tell apart: models that repeat themselves vary these."""
+    prompt = given.get("prompt")
+    plain = {"prompt": " ".join(prompt.split()).casefold()} if isinstance(prompt, str) else {}
+    return dumps(dict(sorted({**given, **plain}.items())))

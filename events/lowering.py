@@ -65,6 +65,8 @@ class LoweredRequest:
             the response needs no translation.
         name: the function name whose calls are run here; None without a tool, and without a
             backend: then the calls are the client's.
+        offered: whether the model may call it; not where the client's choice is "none" or allows
+            only other tools. A call that comes all the same is neither run nor shown.
         declared: the names of the client's own functions and custom tools.
         echo: fields that every response object must show as the client wrote them: `tools`,
             `tool_choice`, and `previous_response_id`, `instructions` where the request has them.
@@ -78,6 +80,7 @@ class LoweredRequest:
     stream: bool
     tool: ImageGeneration | None
     name: str | None
+    offered: bool
     declared: frozenset[str]
     echo: dict[str, Any]
     max_tool_calls: int | None
@@ -153,6 +156,7 @@ def lower_request(
         stream=stream,
         tool=tool,
         name=name if tool and options.backend else None,
+        offered=tool is not None and body.get("tool_choice") != "none" and name in client_names(first)[0],
         declared=functions,
         echo=_echo(body, first),
         max_tool_calls=_count(body.get("max_tool_calls")),

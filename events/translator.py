@@ -58,7 +58,11 @@ class Translator:
         if lowered.tool is None:
             raise LocalProtocolError("a request without the tool needs no translation")
         self._calls = Calls(
-            lowered.tool, self._limits, strict=strict_arguments, max_tool_calls=lowered.max_tool_calls
+            lowered.tool,
+            self._limits,
+            offered=lowered.offered,
+            strict=strict_arguments,
+            max_tool_calls=lowered.max_tool_calls,
         )
         self._follow_up = FollowUp(lowered, self._calls, new_id, feedback, self._limits.max_turns)
         self._actions: list[Action] = []

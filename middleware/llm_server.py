@@ -15,7 +15,7 @@ __all__ = ["serve"]
 
 _CONTEXT = 8192
 """Tokens: as far back as SmolLM2 was trained to look."""
-_LONGEST_ANSWER = 256
+_LONGEST_ANSWER = 200
 """Tokens. A model this small may repeat itself for ever."""
 _ERRORS_ONLY = 1
 
@@ -50,6 +50,7 @@ def _params(params: Any, weights: str, template: str) -> Any:
     params.fit_params = False  # measures the GPU's memory, and there is none to fill
     params.hostnames = ["127.0.0.1"]
     params.port = 0
+    params.cors_origins = ""
     params.ui = False
     params.endpoint_slots = False
     params.verbosity = _ERRORS_ONLY

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 __all__ = ["CLIENT_CALLS", "EVENT_TYPES", "TERMINAL", "check_item", "is_int", "plain_name"]
 
@@ -77,7 +77,7 @@ _IMAGE = "response.image_generation_call."
 _IMAGE_FACTS = {"size", "quality", "background", "output_format"}
 
 
-def is_int(value: Any) -> bool:
+def is_int(value: Any) -> TypeGuard[int]:
     """Tell a JSON integer from a boolean, which Python takes for one."""
     return isinstance(value, int) and not isinstance(value, bool)
 

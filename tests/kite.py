@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accumulator import accumulate, accumulate_events
@@ -20,7 +20,7 @@ HOSTED = {"type": "image_generation"}
 
 def run(
     request: dict[str, Any],
-    turns: list[Turn] | list[bytes],
+    turns: Sequence[Turn],
     *,
     internal: str = "image_generation",
     **how: Any,

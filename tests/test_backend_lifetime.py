@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Self
 
 import pytest
-from asgi import (
-    HOSTED,
-    KITE_TURNS,
-    ModelServer,
-    Painter,
-    ask,
-    calling,
-    conversation,
-    draw,
-    lifespan,
-    middleware,
-    saying,
-    settle,
-)
+from asgi import ask, conversation, draw, lifespan, middleware
 from imagecall.middleware.backends.base import ImageError, ImageRequest
 from imagecall.middleware.runner import BackendOwner
 from kite import kite_stream, usage
+from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
+from painters import Painter, Studio
 from rules import check_stream, read_events
+from waiting import settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
-
-
-class Studio(Painter):
-    """A backend with a session.
-
-    Args:
-        failures: what each opening raises; the next one after them succeeds.
-        closing: what closing raises.
-    """
-
-    def __init__(self, *failures: BaseException, closing: Exception | None = None, **more: Any) -> None:
-        super().__init__(**more)
-        self.may_open = asyncio.Event()
-        self.may_open.set()
-        self.opening = asyncio.Event()
-        self.opened: list[asyncio.Task[Any] | None] = []
-        self.closed: list[asyncio.Task[Any] | None] = []
-        self._failures = [*failures]
-        self._closing = closing
-
-    async def __aenter__(self) -> Self:
-        self.opened.append(asyncio.current_task())
-        self.opening.set()
-        await self.may_open.wait()
-        if self._failures:
-            raise self._failures.pop(0)
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        self.closed.append(asyncio.current_task())
-        if self._closing is not None:
-            raise self._closing
 
 
 async def test_a_backend_is_opened_once_and_closed_at_shutdown_by_the_same_task() -> None:

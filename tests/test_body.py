@@ -9,10 +9,12 @@ from collections import deque
 from typing import Any
 
 import pytest
-from asgi import KITE_TURNS, ModelServer, Painter, ask, draw, middleware, post
+from asgi import ask, draw, middleware, post
 from imagecall.events.errors import RequestError
 from imagecall.middleware.body import RequestBody, read_body
 from kite import kite_stream, usage
+from model_server import KITE_TURNS, ModelServer
+from painters import Painter
 from rules import read_events
 from starlette.types import Message, Receive
 

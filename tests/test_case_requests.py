@@ -8,6 +8,7 @@ import io
 import json
 import random
 import tracemalloc
+from typing import Any
 
 import pytest
 from case_files import read_request, read_turns
@@ -25,7 +26,7 @@ from transcript import call, message, picture
 NO_MORE = "not run"
 
 
-def lower(request: dict[str, object]) -> dict[str, object]:
+def lower(request: dict[str, Any]) -> dict[str, Any]:
     lowered = lower_request(request, {}, LoweringOptions())
     assert lowered is not None
     return lowered.body

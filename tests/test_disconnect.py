@@ -7,25 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asgi import (
-    HOSTED,
-    JSON,
-    KITE_TURNS,
-    Answer,
-    Client,
-    ModelServer,
-    Painter,
-    calling,
-    conversation,
-    draw,
-    middleware,
-    post,
-    settle,
-)
+from asgi import Client, conversation, draw, middleware, post
 from imagecall.middleware.backends.base import ImageRequest, OnPartial
 from kite import kite_stream, usage
+from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, calling
+from painters import Painter
 from rules import read_events
 from starlette.types import Message, Receive, Send
+from waiting import settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 

@@ -12,34 +12,17 @@ from typing import Any
 import PIL.Image
 import pytest
 from accumulator import accumulate
-from asgi import (
-    HOSTED,
-    JSON,
-    KITE_TURNS,
-    Answer,
-    Client,
-    ModelServer,
-    Painter,
-    ask,
-    calling,
-    conversation,
-    draw,
-    frames,
-    middleware,
-    png,
-    post,
-    saying,
-    settle,
-    silence,
-    whole,
-)
+from asgi import Client, ask, conversation, draw, middleware, post, silence
 from imagecall.events.sse import KEEPALIVE
 from imagecall.middleware.backends.base import ImageRequest, OnPartial
 from kite import KITE, kinds, kite_stream, pair, usage
+from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, calling, frames, saying, whole
+from painters import Painter, png
 from rules import check_response, check_stream, read_events
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 from transcript import call, message
+from waiting import settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 

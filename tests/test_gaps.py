@@ -43,8 +43,8 @@ def leave_out(turn: bytes, fields: frozenset[str], steps: frozenset[str]) -> byt
     for event in read_events(turn):
         if event["type"] in steps:
             continue
-        for part in (event, event.get("item"), event.get("part")):
-            for name in fields & (part or {}).keys():
+        for part in (event, event.get("item") or {}, event.get("part") or {}):
+            for name in fields & part.keys():
                 del part[name]
         frames.append(b"data: %s\n\n" % json.dumps(event).encode())
     return b"".join(frames)

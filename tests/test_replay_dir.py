@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -105,7 +106,7 @@ def test_a_stream_that_hangs_is_refused_or_ends_otherwise_is_not_valid(
     recording = recordings / "server" / "cut.sse"
     real = drive(client_request(recording), [CUT])
 
-    def say(**fields: object) -> list[str]:
+    def say(**fields: Any) -> list[str]:
         monkeypatch.setattr(replay_dir, "drive", lambda *asked, **how: dataclasses.replace(real, **fields))
         return judge(recording)[1]
 

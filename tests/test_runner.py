@@ -12,21 +12,11 @@ from typing import Any
 
 import PIL.Image
 import pytest
-from asgi import (
-    HOSTED,
-    KITE_TURNS,
-    ModelServer,
-    Painter,
-    ask,
-    calling,
-    conversation,
-    draw,
-    middleware,
-    png,
-    saying,
-)
+from asgi import ask, conversation, draw, middleware
 from imagecall.middleware.backends.base import Image, ImageError, ImageRequest, OnPartial
 from kite import KITE, SAID, kite_stream, pair, usage
+from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
+from painters import Painter, png
 from rules import check_stream, read_events
 
 EXPECTED = kite_stream(spent=usage(200, 20))

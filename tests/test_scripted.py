@@ -149,11 +149,11 @@ async def test_asked_for_a_picture_it_thinks_and_then_calls_the_function() -> No
         "name": "image_generation",
     }
     usage = {
-        "input_tokens": 93,
+        "input_tokens": 107,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-        "output_tokens": 20,
+        "output_tokens": 19,
         "output_tokens_details": {"reasoning_tokens": 9},
-        "total_tokens": 110,
+        "total_tokens": 126,
     }
     rs = {"item_id": "rs_2", "output_index": 0, "summary_index": 0}
     fc = {"item_id": "fc_3", "output_index": 1}

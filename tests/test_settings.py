@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asgi import ModelServer, Painter
 from imagecall.events.calls import Limits
 from imagecall.events.lowering import LoweringOptions
 from imagecall.middleware import ImageGenerationMiddleware, SettingsError
 from imagecall.middleware.settings import Settings, load_settings
+from model_server import ModelServer
+from painters import Painter
 
 
 def test_the_defaults_are_the_documented_ones() -> None:

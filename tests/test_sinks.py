@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asgi import JSON, KITE_TURNS, SSE, Answer, ModelServer, Painter, ask, draw, middleware, whole
+from asgi import ask, draw, middleware
 from imagecall.events.actions import Finish
 from imagecall.events.sse import KEEPALIVE
 from imagecall.middleware.answers import Headers
 from imagecall.middleware.sinks import JSONSink, SSESink
+from model_server import JSON, KITE_TURNS, SSE, Answer, ModelServer, whole
+from painters import Painter
 from starlette.types import Message
 
 Pairs = list[tuple[bytes, bytes]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 
-from asgi import KITE_TURNS, Answer, ModelServer, Painter, ask, conversation, draw, middleware, post
+from asgi import ask, conversation, draw, middleware, post
 from imagecall.middleware.turns import TurnReader, turn_scope
+from model_server import KITE_TURNS, Answer, ModelServer
+from painters import Painter
 
 _LENGTH = (b"content-length", b"7")
 _PLAIN = (b"accept-encoding", b"identity")

@@ -8,24 +8,10 @@ from typing import Any
 
 import pytest
 from accumulator import accumulate_events
-from asgi import (
-    HOSTED,
-    JSON,
-    KITE_TURNS,
-    SSE,
-    Answer,
-    ModelServer,
-    Painter,
-    ask,
-    conversation,
-    draw,
-    middleware,
-    post,
-    saying,
-    silence,
-    whole,
-)
+from asgi import ask, conversation, draw, middleware, post, silence
 from kite import kinds, kite_stream, usage
+from model_server import HOSTED, JSON, KITE_TURNS, SSE, Answer, ModelServer, saying, whole
+from painters import Painter
 from rules import check_response, check_stream, read_events
 from starlette.types import Receive, Send
 

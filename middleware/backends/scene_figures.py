@@ -80,7 +80,7 @@ def layout(
     placed = []
     for name, lane in lanes.items():
         count, (size, lean) = len(lane), _LANES[name]
-        size *= _CROWD[count] * (0.7 if name == "sky" and not alone else lone if count == 1 else 1.0)
+        size *= _CROWD[count] * ((lone if count == 1 else 1.0) if alone else 0.7 if name == "sky" else 1.0)
         middle = 0.5 + side * (0.27 if aside else 0.0 if alone else lean) / count
         step = min(0.92 / count, 0.95 * size / max(1.0, aspect))
         for i, figure in enumerate(lane):
