@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import sys
 from pathlib import Path
@@ -35,6 +36,8 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.", envvar="IMAGECALL_HOST")]
 Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT")]
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 Upstream = Annotated[
     str,
     typer.Option(
@@ -51,6 +54,7 @@ def demo(
     port: Port = 8765,
 ) -> None:
     """Run everything on this machine: a language model, the middleware, a picture maker and a page."""
+    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
     typer.echo(f"Open http://{host}:{port}/ in a browser. Stop with Ctrl+C.")
     uvicorn.run(demo_app(model), host=host, port=port, log_level="warning", timeout_graceful_shutdown=3)
 
@@ -59,9 +63,11 @@ def demo(
 @with_settings
 def serve(upstream: Upstream, host: Host = "127.0.0.1", port: Port = 8766, **settings: Any) -> None:
     """Stand in front of a model server at a URL."""
+    logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
     served = ImageGenerationMiddleware(ProxyApp(upstream), **settings)
     typer.echo(f"Listening on http://{host}:{port}, in front of {upstream}")
-    uvicorn.run(served, host=host, port=port, log_level="info")
+    # The upstream has said its own date and name.
+    uvicorn.run(served, host=host, port=port, server_header=False, date_header=False)
 
 
 @app.command()
@@ -128,6 +134,7 @@ def _free_name(kind: str) -> Path:
 def main() -> None:
     """Run the command. What goes wrong is one line and a non-zero exit."""
     try:
+        logging.getLogger("imagecall").addHandler(logging.NullHandler())
         app(standalone_mode=True)
     except Exception as error:
         if os.environ.get("IMAGECALL_DEBUG"):

@@ -204,8 +204,9 @@ class ProxyApp:
                 reason = text
             case _:
                 reason = "the connection failed before a valid answer came"
-        log.warning("%s cannot be reached: %r", self._upstream.origin, error)
-        message = f"The model server at {self._upstream.origin} cannot be reached: {reason}."
+        # Where the model server is concerns whoever runs this, not the client.
+        log.warning("The model server at %s cannot be reached: %s.", self._upstream.origin, reason)
+        message = "The model server cannot be reached."
         await _refuse(scope, send, 502, message, "upstream_error", "upstream_unreachable")
 
 

@@ -12,7 +12,7 @@ from imagecall.events.tools.base import ToolCall
 from imagecall.middleware.backends.base import Image, ImageRequest, OnPartial
 from waiting import News
 
-__all__ = ["Painter", "Studio", "png"]
+__all__ = ["Painter", "Studio", "png", "raising"]
 
 
 def png(prompt: str) -> bytes:
@@ -64,6 +64,15 @@ class Painter:
             self._news.tell()
             raise
         return self._makes(request.prompt)
+
+
+def raising(error: BaseException) -> Painter:
+    """Make a backend that raises instead of painting."""
+
+    def make(_: str) -> bytes:
+        raise error
+
+    return Painter(makes=make)
 
 
 class Studio(Painter):

@@ -15,7 +15,7 @@ from asgi import Client, ask, draw, middleware, post
 from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.backends.scene import SceneBackend
 from kite import KITE, SAID, kite_stream, usage
-from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, calling
+from model_server import HOSTED, KITE_TURNS, Answer, ModelServer, calling
 from painters import Painter
 from rules import check_stream, read_events
 from starlette.types import Message, Receive, Scope, Send
@@ -191,76 +191,12 @@ async def test_a_lifespan_passes_message_by_message() -> None:
     assert told.qsize() == 2
 
 
-# -- errors of the client's ------------------------------------------------------------------------
-
-BAD = draw(tools=[{"type": "function", "name": "f"}, {**HOSTED, "partial_images": 9}])
-
-
-def envelope(message: str, param: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
-
-
-@pytest.mark.parametrize(
-    ("request_body", "message", "param"),
-    [
-        (
-            BAD,
-            "Invalid value for 'tools[1].partial_images': input should be less than or equal to 3.",
-            "tools[1].partial_images",
-        ),
-        (
-            draw(background=True),
-            "The image_generation tool cannot run in the background; leave out 'background'.",
-            "background",
-        ),
-    ],
-    ids=["declaration", "background"],
-)
-async def test_a_wrong_request_is_answered_before_anybody_is_asked(
-    request_body: dict[str, Any], message: str, param: str
-) -> None:
-    server = ModelServer()
-    client = await ask(middleware(server, Painter()), request_body)
-    assert server.asked == []
-    assert client.status == 400
-    assert client.json == envelope(message, param)
-    assert client.headers == [
-        (b"x-should-retry", b"false"),
-        *JSON,
-        (b"content-length", str(len(client.body)).encode()),
-    ]
-    assert len(client.messages) == 2
-
-
-@pytest.mark.parametrize(
-    ("origins", "origin", "allowed"),
-    [
-        ("https://a.example, https://b.example", b"https://b.example", True),
-        ("*", b"null", True),
-        ("https://a.example", b"https://evil.example", False),
-        ("", b"https://a.example", False),
-        ("*", None, False),
-    ],
-)
-async def test_pages_of_allowed_origins_may_read_our_own_errors(
-    origins: str, origin: bytes | None, allowed: bool
-) -> None:
-    scope = post(headers=[] if origin is None else [(b"origin", origin)])
-    client = await ask(middleware(ModelServer(), Painter(), cors_origins=origins), BAD, scope)
-    assert client.status == 400
-    told = [pair for pair in client.headers if pair[0] in (b"access-control-allow-origin", b"vary")]
-    assert told == ([(b"access-control-allow-origin", origin), (b"vary", b"Origin")] if allowed else [])
-
-
 # -- history without the tool ----------------------------------------------------------------------
 
 
 async def test_a_request_that_only_has_a_history_is_lowered_and_its_answer_passes() -> None:
     item = {"type": "image_generation_call", "id": "ig_9", "status": "completed", "result": "aGk="}
-    request = {
-        "model": "m",
-        "input": [{**item, "revised_prompt": KITE}, {"role": "user", "content": "Nice."}],
-    }
+    history = [{**item, "revised_prompt": KITE}, {"role": "user", "content": "Nice."}]
     inner = Mirror()
     scope = post(
         headers=[

@@ -211,6 +211,7 @@ BREACHES: dict[str, tuple[Mutation, str]] = {
     "another format": (lambda e: done_item(e, 1, output_format="webp"), "output_format is 'webp' for a png"),
     "another size": (lambda e: done_item(e, 1, size="1024x1024"), "size is '1024x1024' for a picture of 4x2"),
     "an alpha channel that is none": (lambda e: done_item(e, 1, background="transparent"), "alpha channel"),
+    "content that is text": (lambda e: done_item(e, 2, content="Here."), "of another type"),
     "a wrong prefix": (
         lambda e: [
             one.update(item_id="fc_9") if "item_id" in one else one["item"].update(id="fc_9")

@@ -20,7 +20,7 @@ from parts import require
 from starlette.types import Message, Receive, Scope, Send
 
 from imagecall.events.tools.feedback import feedback
-from imagecall.events.tools.image_generation import ImageGeneration
+from imagecall.events.tools.image_generation import Declaration, ImageGeneration
 from imagecall.middleware import llm, llm_server
 from imagecall.middleware.llm import LanguageModel, LanguageModelError, ToldChoice, available
 from imagecall.middleware.local import lifespan, post
@@ -28,7 +28,7 @@ from imagecall.middleware.proxy import ProxyApp
 
 Json = dict[str, Any]
 
-FUNCTION = ImageGeneration().function("image_generation")
+FUNCTION = ImageGeneration(Declaration()).function("image_generation")
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"type": "function", "name": "get_weather", "parameters": CITY, "strict": False}
 SHOWN = {"id": "ig_1", "status": "completed", "size": "1024x1024", "output_format": "png"}
@@ -51,6 +51,20 @@ def no_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest
     monkeypatch.setattr(llm, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[tmp_path]))
     monkeypatch.setattr(llm, "_WEIGHTS", weights.name)
     return monkeypatch
+
+
+SERVING = """
+import http.server
+
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response({status} if self.path == "/health" else 404)
+        self.end_headers()
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Health)
+print(f"http://127.0.0.1:{{server.server_port}}", flush=True)
+server.serve_forever()
+"""
 
 
 def child_that(code: str) -> tuple[str, ...]:
@@ -190,6 +204,24 @@ async def test_weights_that_are_none_are_told_in_one_sentence(no_model: pytest.M
     require(available() is None, str(available()))
     no_model.setattr(llm, "_weights", lambda: Path(__file__))
     with pytest.raises(LanguageModelError, match=r"^The language model did not start: .*[^\n]$"):
+        await LanguageModel().__aenter__()
+
+
+async def test_a_child_that_answers_lives_until_the_end(no_model: pytest.MonkeyPatch) -> None:
+    no_model.setattr(llm, "_SERVER", child_that(SERVING.format(status=200)))
+    model = LanguageModel()
+    async with model as url:
+        child = model._child
+        assert child is not None
+        assert child.poll() is None
+        assert url.startswith("http://127.0.0.1:")
+    assert child.returncode is not None
+    await model.__aexit__(None, None, None)
+
+
+async def test_a_child_that_is_not_healthy_is_killed(no_model: pytest.MonkeyPatch) -> None:
+    no_model.setattr(llm, "_SERVER", child_that(SERVING.format(status=503)))
+    with pytest.raises(LanguageModelError, match=r"at http://127\.0\.0\.1:\d+ does not answer: 503"):
         await LanguageModel().__aenter__()
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
-import json
 import logging
 import random
 from typing import Any
 
 import PIL.Image
 import pytest
-from asgi import ask, conversation, draw, middleware
-from imagecall.middleware.backends.base import Image, ImageError, ImageRequest, OnPartial
-from kite import KITE, SAID, kite_stream, pair, usage
+from asgi import ask, draw, middleware
+from imagecall.middleware.backends.base import Image, ImageRequest, OnPartial
+from kite import KITE, SAID, kite_stream, usage
 from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
-from painters import Painter, png
+from painters import Painter, png, raising
 from rules import check_stream, read_events
 
 EXPECTED = kite_stream(spent=usage(200, 20))
@@ -152,158 +150,6 @@ async def test_a_broken_preview_is_dropped_and_the_picture_completes(
     assert client.body.count(b"event: response.image_generation_call.partial_image\n") == 1
     assert read_events(client.body)[-1]["response"]["output"] == EXPECTED[-1]["response"]["output"]
     assert "ig_1: a preview was dropped: not_an_image" in caplog.messages
-
-
-# -- failures --------------------------------------------------------------------------------------
-
-
-def raising(error: BaseException) -> Painter:
-    def make(_: str) -> bytes:
-        raise error
-
-    return Painter(makes=make)
-
-
-def giving(data: Any) -> Painter:
-    return Painter(makes=lambda _: data)
-
-
-REFUSAL = ImageError(
-    "The safety system refused this.",
-    code="moderation_blocked",
-    type="image_generation_user_error",
-    param="prompt",
-    details={"moderation_details": {"categories": ["violence"]}},
-)
-BACKEND_FAILED = {
-    "type": "image_generation_error",
-    "code": "image_backend_error",
-    "message": "The image backend failed.",
-    "param": None,
-}
-
-
-@pytest.mark.parametrize(
-    ("backend", "settings", "error"),
-    [
-        (
-            raising(REFUSAL),
-            {},
-            {
-                "type": "image_generation_user_error",
-                "code": "moderation_blocked",
-                "message": "The safety system refused this.",
-                "param": "prompt",
-                "moderation_details": {"categories": ["violence"]},
-            },
-        ),
-        (raising(ValueError("bug")), {}, BACKEND_FAILED),
-        (raising(TimeoutError()), {}, BACKEND_FAILED),
-        (raising(asyncio.CancelledError()), {}, BACKEND_FAILED),
-        (giving(None), {}, BACKEND_FAILED),
-        (
-            giving(b"<html>Bad Gateway</html>"),
-            {},
-            {
-                "type": "image_generation_error",
-                "code": "not_an_image",
-                "message": "The data is not a PNG, JPEG, WebP or GIF picture.",
-                "param": None,
-            },
-        ),
-        (
-            giving(picture() + bytes(2_000_000)),
-            {"max_image": 1_000_000},
-            {
-                "type": "image_generation_error",
-                "code": "image_too_large",
-                "message": "The picture has 2.0 MB; at most 1.0 MB are allowed.",
-                "param": None,
-            },
-        ),
-        (
-            giving(picture(size=(100, 100))),
-            {"max_pixels": 9_999},
-            {
-                "type": "image_generation_error",
-                "code": "image_too_large",
-                "message": "The picture is 100x100; at most 9999 pixels are allowed.",
-                "param": None,
-            },
-        ),
-        (
-            Painter(waits=True),
-            {"call_timeout": 0.1},
-            {
-                "type": "image_generation_error",
-                "code": "timeout",
-                "message": "No picture was made within 0.1 seconds.",
-                "param": None,
-            },
-        ),
-    ],
-    ids=[
-        "refused",
-        "bug",
-        "its own timeout",
-        "its own cancellation",
-        "nothing",
-        "html",
-        "bytes",
-        "pixels",
-        "time",
-    ],
-)
-async def test_a_failure_fails_its_item_and_the_response_goes_on(
-    backend: Painter, settings: dict[str, Any], error: dict[str, Any]
-) -> None:
-    server = ModelServer(*KITE_TURNS)
-    client = await ask(middleware(server, backend, **settings), draw())
-    assert check_stream(client.body, tools=[HOSTED], tool_choice="auto") == []
-    final = read_events(client.body)[-1]["response"]
-    item, _ = final["output"]
-    assert (final["status"], item["status"], item["result"]) == ("completed", "failed", "")
-    assert item["error"] == error
-    _, output = pair(server.asked[1].json)
-    assert json.loads(output["output"])["error"]["code"] == error["code"]
-
-
-async def test_of_two_pictures_one_may_fail() -> None:
-    def make(prompt: str) -> bytes:
-        if prompt == "one":
-            raise ImageError("No.")
-        return png(prompt)
-
-    server = ModelServer(calling("one", "two"), saying("Half."))
-    client = await ask(middleware(server, Painter(makes=make)), draw())
-    assert check_stream(client.body, tools=[HOSTED]) == []
-    items = read_events(client.body)[-1]["response"]["output"]
-    assert [item["status"] for item in items] == ["failed", "completed", "completed"]
-
-
-async def test_the_time_for_a_picture_counts_from_its_call_queue_included() -> None:
-    painter = Painter(waits=True)
-    server = ModelServer(calling("one", "two"), saying("None."))
-    app = middleware(server, painter, concurrency_per_response=1, call_timeout=0.1)
-    client = await ask(app, draw())
-    items = read_events(client.body)[-1]["response"]["output"]
-    assert [item.get("error", {}).get("code") for item in items] == ["timeout", "timeout", None]
-
-
-async def test_a_picture_that_times_out_while_its_preview_is_held_up_loses_no_frame() -> None:
-    painter = Painter(waits=True)
-    painter.may_preview.clear()
-    tools = [{**HOSTED, "partial_images": 1}]
-    app = middleware(ModelServer(*KITE_TURNS), painter, call_timeout=0.2)
-    async with conversation(app, draw(tools=tools)) as client:
-        await painter.was_asked()
-        client.reads.clear()
-        painter.may_preview.set()
-        await painter.was_cancelled()
-        client.reads.set()
-    assert check_stream(client.body, tools=tools) == []
-    item = read_events(client.body)[-1]["response"]["output"][0]
-    assert item["error"]["code"] == "timeout"
 
 
 # -- logs ------------------------------------------------------------------------------------------

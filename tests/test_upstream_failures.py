@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
-from accumulator import accumulate_events
 from asgi import ask, conversation, draw, middleware, post, silence
+from failed_stream import failed
 from kite import kinds, kite_stream, usage
 from model_server import HOSTED, JSON, KITE_TURNS, SSE, Answer, ModelServer, saying, whole
 from painters import Painter
-from rules import check_response, check_stream, read_events
+from rules import check_response, read_events
 from starlette.types import Receive, Send
 
 NEUTRAL = "The model server failed to complete the response."
 BAD_GATEWAY = {"error": {"message": NEUTRAL, "type": "server_error", "param": None, "code": None}}
 EXPECTED = kite_stream(spent=usage(200, 20))
 REFUSED = b'{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}'
-
-
-def failed(body: bytes, *, pictures: int) -> list[dict[str, Any]]:
-    """Check a stream that must end as failed; return its final output."""
-    assert check_stream(body, tools=[HOSTED], tool_choice="auto") == []
-    accumulate_events(body)
-    events = read_events(body)
-    assert events[-1]["type"] == "response.failed"
-    assert [event["type"] for event in events].count("error") == (not pictures)
-    output: list[dict[str, Any]] = events[-1]["response"]["output"]
-    assert sum(1 for item in output if item.get("result")) == pictures
-    return output
-
-
-def whole_stream(turn: list[bytes]) -> bytes:
-    return b"".join(turn)
 
 
 # -- turn one is refused ---------------------------------------------------------------------------
@@ -287,82 +270,3 @@ async def test_the_body_of_a_refusal_reaches_the_log_but_not_the_client(
     failed(client.body, pictures=1)
     assert "status 422" in caplog.text
     assert REFUSED not in client.body
-
-
-# -- limits of time --------------------------------------------------------------------------------
-
-
-async def test_a_model_server_that_falls_silent_ends_the_response() -> None:
-    server = ModelServer([*KITE_TURNS[1][:5], asyncio.Event()])
-    app = middleware(server, Painter(), upstream_idle=0.2, disconnect_grace=0)
-    client = await ask(app, draw())
-    assert client.complete
-    assert kinds({"output": failed(client.body, pictures=0)}) == ["message"]
-    assert server.cancelled.is_set()
-
-
-async def test_a_model_server_that_never_begins_is_a_502() -> None:
-    server = ModelServer(Answer([asyncio.Event()], status=0))
-    app = middleware(server, Painter(), upstream_idle=0.2, disconnect_grace=0)
-    client = await ask(app, draw())
-    assert (client.status, client.json) == (502, BAD_GATEWAY)
-
-
-async def test_a_model_server_that_never_closes_its_stream_costs_no_more_than_the_wait() -> None:
-    open_ended = [Answer([*turn, asyncio.Event()]) for turn in KITE_TURNS]
-    server = ModelServer(*open_ended)
-    client = await ask(middleware(server, Painter(), upstream_idle=0.2, disconnect_grace=0), draw())
-    assert read_events(client.body) == EXPECTED
-
-
-async def test_an_application_that_was_given_up_on_may_still_end_by_itself() -> None:
-    async def listen(receive: Receive, send: Send) -> None:
-        assert await receive() == {"type": "http.disconnect"}
-        await send({"type": "http.response.body", "body": KITE_TURNS[1][5], "more_body": True})
-
-    server = ModelServer([*KITE_TURNS[1][:5], listen])
-    client = await ask(middleware(server, Painter(), upstream_idle=0.2), draw())
-    failed(client.body, pictures=0)
-    assert not server.cancelled.is_set()
-
-
-async def test_a_silent_model_server_is_noticed_in_every_turn_even_if_nothing_else_wakes_the_clock() -> None:
-    server = ModelServer(KITE_TURNS[0], Answer([asyncio.Event()], status=0))
-    painter = Painter(waits=True)
-    app = middleware(server, painter, upstream_idle=0.2, keepalive=0, disconnect_grace=0)
-    async with conversation(app, draw()) as client:
-        await painter.was_asked()
-        await silence(0.4)
-        painter.may_finish.set()
-    failed(client.body, pictures=1)
-
-
-async def test_a_response_that_takes_too_long_ends_as_failed() -> None:
-    async def chatter(receive: Receive, send: Send) -> None:
-        while True:
-            await send({"type": "http.response.body", "body": b": busy\n\n", "more_body": True})
-            await asyncio.sleep(0)
-
-    server = ModelServer([*KITE_TURNS[1][:5], chatter])
-    app = middleware(server, Painter(), response_timeout=0.3, disconnect_grace=0)
-    client = await ask(app, draw())
-    failed(client.body, pictures=0)
-    assert server.cancelled.is_set()
-
-
-async def test_a_picture_that_takes_longer_than_the_response_may_ends_it_as_failed() -> None:
-    painter = Painter(waits=True)
-    app = middleware(ModelServer(KITE_TURNS[0]), painter, response_timeout=0.3, disconnect_grace=0)
-    client = await ask(app, draw())
-    assert client.complete
-    [item] = failed(client.body, pictures=0)
-    assert (item["type"], item["status"]) == ("image_generation_call", "failed")
-    assert len(painter.cancelled) == 1
-
-
-async def test_the_time_for_the_response_may_run_out_before_a_busy_server_may_be_asked_again() -> None:
-    busy = Answer([REFUSED], 429, [(b"retry-after", b"9")])
-    server = ModelServer(KITE_TURNS[0], busy)
-    client = await ask(middleware(server, Painter(), response_timeout=0.5), draw())
-    failed(client.body, pictures=1)
-    assert len(server.asked) == 2

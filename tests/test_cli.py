@@ -1,0 +1,240 @@
+"""The `imagecall` command, run as a user runs it: through `main`, against real servers on sockets."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from imagecall.middleware import ImageError, ImageGenerationMiddleware, cli, terminal
+from imagecall.middleware.demo import demo_app
+from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.settings import Settings
+from PIL import Image
+from serving import serve
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run the command; return its exit code."""
+    monkeypatch.setattr("sys.argv", ["imagecall", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return int(end.value.code or 0)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ASGIApp, dict[str, Any]]]:
+    """What a command would let uvicorn serve, without serving it."""
+    calls: list[tuple[ASGIApp, dict[str, Any]]] = []
+    monkeypatch.setattr(uvicorn, "run", lambda app, **options: calls.append((app, options)))
+    return calls
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the embedded model be the scripted one, which always calls."""
+    monkeypatch.setattr(terminal, "demo_app", lambda model: demo_app("scripted"))
+
+
+def test_ask_writes_the_picture_it_got_from_the_embedded_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scripted: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cat.webp"
+    words = ("ask", "a red cat", "-o", str(file), "--size", "96x64", "--format", "webp")
+    assert run(monkeypatch, *words) == 0
+    picture = Image.open(io.BytesIO(file.read_bytes()))
+    assert (picture.format, picture.size) == ("WEBP", (96, 64))
+    assert capsys.readouterr().out == f"{file}\n"
+
+
+def test_ask_never_writes_over_a_picture_when_no_name_is_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("picture.png").write_bytes(b"mine")
+    app = ImageGenerationMiddleware(scripted_app(), "scene")
+    with serve(app) as url:
+        assert run(monkeypatch, "ask", "a red cat", "--url", f"{url}/v1", "--size", "64x64") == 0
+    assert Path("picture.png").read_bytes() == b"mine"
+    assert Path("picture-1.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out == "picture-1.png\n"
+
+
+class Refusing:
+    """A picture maker that makes none."""
+
+    async def generate(self, request: Any, on_partial: Any) -> bytes:
+        raise ImageError("The paint is dry.")
+
+
+def answers(response: Response) -> ASGIApp:
+    """An endpoint that answers every request alike."""
+
+    async def answer(request: Request) -> Response:
+        return response
+
+    return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+
+
+FAILED = b"""event: response.created
+data: {"type":"response.created","response":{"id":"r","object":"response","status":"in_progress"}}
+
+event: response.failed
+data: {"type":"response.failed","response":{"id":"r","error":{"code":"server_error","message":"no"}}}
+
+data: [DONE]
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("app", "message"),
+    [
+        (ImageGenerationMiddleware(scripted_app(), Refusing()), "the picture failed: The paint is dry."),
+        (answers(PlainTextResponse("gone", 410)), "the endpoint answered with status 410: gone"),
+        (
+            answers(JSONResponse({"error": {"message": "No such model."}}, 404)),
+            "the endpoint answered with status 404: No such model.",
+        ),
+        (answers(PlainTextResponse(FAILED, media_type="text/event-stream")), "no"),
+        (answers(PlainTextResponse("", media_type="text/event-stream")), "the model made no picture"),
+    ],
+)
+def test_ask_says_in_one_line_why_there_is_no_picture(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], app: ASGIApp, message: str
+) -> None:
+    with serve(app) as url:
+        assert run(monkeypatch, "ask", "a red cat", "--url", url) == 1
+    assert capsys.readouterr().err.strip().splitlines()[-1] == f"imagecall: {message}"
+
+
+def test_serve_stands_in_front_of_a_url_with_the_settings_of_its_options(
+    monkeypatch: pytest.MonkeyPatch, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("IMAGECALL_MAX_IMAGES", "3")
+    words = ("--backend", "scene", "--path", "/v1/responses,/r", "--max-turns", "2", "--port", "9")
+    assert run(monkeypatch, "serve", "--upstream", "http://127.0.0.1:1/v1", *words) == 0
+    ((app, options),) = served
+    assert isinstance(app, ImageGenerationMiddleware)
+    settings = app.settings
+    assert (settings.backend, settings.paths, settings.max_turns, settings.max_images) == (
+        "scene",
+        ("/v1/responses", "/r"),
+        2,
+        3,
+    )
+    assert (options["host"], options["port"]) == ("127.0.0.1", 9)
+    assert "http://127.0.0.1:9, in front of http://127.0.0.1:1/v1" in capsys.readouterr().out
+
+
+def test_every_setting_is_an_option_with_its_variable_and_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert run(monkeypatch, "serve", "--help") == 0
+    told = capsys.readouterr().out
+    for name in Settings.model_fields:
+        assert f"--{name.replace('_', '-')}" in told
+        assert f"IMAGECALL_{name.upper()}" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--upstream", "ftp://h"), "the upstream is not an http:// or https:// URL"),
+        (("--upstream", "http://h", "--max-turns", "none"), "max_turns (IMAGECALL_MAX_TURNS)"),
+        (("--upstream", "http://h", "--backend", "easel"), "backend (IMAGECALL_BACKEND)"),
+    ],
+)
+def test_serve_says_in_one_line_what_is_wrong_with_an_option(
+    monkeypatch: pytest.MonkeyPatch,
+    served: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    assert run(monkeypatch, "serve", *words) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"imagecall: {message}")
+    assert len(told.splitlines()) == 1
+    assert served == []
+
+
+def test_demo_serves_the_whole_on_loopback_and_prints_its_address(
+    monkeypatch: pytest.MonkeyPatch, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "demo", "--model", "scripted", "--port", "8123") == 0
+    ((_, options),) = served
+    assert (options["host"], options["port"]) == ("127.0.0.1", 8123)
+    assert "http://127.0.0.1:8123/" in capsys.readouterr().out
+
+
+def test_what_is_recorded_replays_to_the_same_stream(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    request = tmp_path / "request.json"
+    tool = {"type": "image_generation", "size": "64x64", "partial_images": 1}
+    request.write_text(json.dumps({"model": "m", "input": "Draw a cat", "stream": True, "tools": [tool]}))
+    folder = tmp_path / "recorded"
+    with serve(scripted_app()) as url:
+        words = ("record", "--upstream", url, "--request", str(request), "--out", str(folder))
+        assert run(monkeypatch, *words) == 0
+    assert capfdbinary.readouterr().out == f"Recorded 2 turns in {folder}\n".encode()
+    assert run(monkeypatch, "replay", str(folder)) == 0
+    assert capfdbinary.readouterr().out == (folder / "client.sse").read_bytes()
+    assert run(monkeypatch, "replay", str(folder), "--check") == 0
+    assert capfdbinary.readouterr().out.startswith(f"{folder}: the same ".encode())
+
+
+def test_replay_check_fails_when_the_stream_differs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = tmp_path / "request.json"
+    tools = [{"type": "image_generation"}]
+    request.write_text(json.dumps({"model": "m", "input": "Hello", "tools": tools}))
+    folder = tmp_path / "recorded"
+    with serve(scripted_app()) as url:
+        words = ("--upstream", url, "--request", str(request), "--out", str(folder), "--backend", "scene")
+        assert run(monkeypatch, "record", *words) == 0
+    assert capsys.readouterr().out == f"Recorded 1 turn in {folder}\n"
+    monkeypatch.setattr(cli, "replay_recording", lambda recording: recording.client + b" ")
+    assert run(monkeypatch, "replay", str(folder), "--check") == 1
+    assert "differs from the recorded one" in capsys.readouterr().err
+
+
+def test_record_refuses_a_request_that_is_not_json(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = tmp_path / "request.json"
+    request.write_text("draw!")
+    words = ("--upstream", "http://h", "--request", str(request), "--out", str(tmp_path / "out"))
+    assert run(monkeypatch, "record", *words) == 1
+    assert capsys.readouterr().err == f"imagecall: {request} is not JSON\n"
+
+
+def test_record_writes_nothing_when_the_model_server_refuses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = tmp_path / "request.json"
+    request.write_text('{"model": "m", "input": "x"}')
+    out = tmp_path / "out"
+    with serve(answers(JSONResponse({"error": {"message": "Busy."}}, 503))) as url:
+        words = ("--upstream", url, "--request", str(request), "--out", str(out))
+        assert run(monkeypatch, "record", *words) == 1
+    assert "imagecall: the model server answered with status 503: Busy." in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_developer_may_see_the_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("IMAGECALL_DEBUG", "1")
+    monkeypatch.setattr("sys.argv", ["imagecall", "replay", str(tmp_path / "nothing")])
+    with pytest.raises(ValueError, match="is no recording"):
+        cli.main()
