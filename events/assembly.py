@@ -11,11 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from .arguments import plain_name
-from .endings import beginning, end_call, end_native, has_content, opening, settle, with_status
+from .endings import (
+    beginning,
+    end_call,
+    end_native,
+    end_streamed,
+    has_content,
+    opening,
+    settle,
+    with_status,
+)
 from .identity import TurnItems, match_final
 from .texts import close_texts, part_event, text_event
 from .turn_events import CallSettled, Closed, Delta, Opened, Source, TurnEvent, TurnItem
-from .wire import PART_EVENTS, TEXT_EVENTS
+from .wire import PART_EVENTS, STREAMED_FIELDS, TEXT_EVENTS
 
 __all__ = ["Assembly"]
 
@@ -62,14 +71,17 @@ class Assembly:
         return made + self._introduce(item, source)
 
     def _introduce(self, item: TurnItem, source: Source | None = None) -> list[TurnEvent]:
-        """Open the item, or hold it back while its name or its being new is unknown."""
-        if item.twin is not None or (item.kind == "function_call" and not item.name):
+        """Open the item, or hold it back while it is unknown."""
+        if item.twin is not None or not self._is_known(item):
             item.held = []
             return []
-        if item.kind == "function_call":
-            item.hosted = self._is_ours(item.name)
-        body = opening(item.body)
-        return [Opened(item, body, source if body is item.body else None)]
+        return self._open(item, source)
+
+    def _is_known(self, item: TurnItem) -> bool:
+        """Whether it is known whose item it is, and by which call id the client can answer it."""
+        if item.kind != "function_call":
+            return True
+        return bool(item.name) and bool(item.call_id or not item.implicit or self._is_ours(item.name))
 
     def _is_ours(self, name: object) -> bool:
         return (
@@ -79,12 +91,17 @@ class Assembly:
             and plain_name(name) == self._name
         )
 
+    def _open(self, item: TurnItem, source: Source | None = None) -> list[TurnEvent]:
+        item.hosted = item.kind == "function_call" and self._is_ours(item.name)
+        body = opening(item.body)
+        return [Opened(item, body, source if body is item.body else None)]
+
     def _reveal(self, item: TurnItem) -> list[TurnEvent]:
         """A held item turns out to be real: open it and let out what was held."""
         held, item.held, item.twin = item.held or [], None, None
         if item.kind == "function_call":
             item.body = {**item.body, "name": item.name}
-        opened = self._introduce(item)
+        opened = self._open(item)
         return opened if item.hosted else [*opened, *held]
 
     def _close_implicit(self, kind: str) -> list[TurnEvent]:
@@ -117,7 +134,7 @@ class Assembly:
         elif name in PART_EVENTS:
             events = part_event(item, payload, raw)
         else:
-            item.seen.add(name)
+            _remember(item, name, payload)
             events = [Delta(item, payload, raw)]
         if item.held is None:
             return made + events if made else events
@@ -140,7 +157,7 @@ class Assembly:
         made: list[TurnEvent] = []
         if item.held is not None and isinstance(payload.get("name"), str) and payload["name"]:
             item.name = payload["name"]
-            made = self._reveal(item)
+            made = self._reveal(item) if self._is_known(item) else []
         whole = payload.get("arguments")
         if item.hosted:
             return made + settle(item, whole, self._max_arguments)
@@ -212,6 +229,8 @@ class Assembly:
         if item.held is not None:
             if isinstance(body.get("name"), str) and body["name"]:
                 item.name = body["name"]
+            told = {key: body[key] for key in ("id", "call_id") if item.body.get(key) is None and key in body}
+            item.body = {**item.body, **told}
             if self._is_nothing(item, body):
                 item.closed = True
                 self.items.drop(item)
@@ -245,9 +264,23 @@ class Assembly:
         if item.kind == "function_call":
             return end_call(item, body, status)
         events, body = close_texts(item, body)
+        more: list[TurnEvent] = []
         if item.kind == _NATIVE:
             more, body = end_native(item, body)
-            events += more
+        elif item.kind in STREAMED_FIELDS:
+            more, body = end_streamed(item, body, status)
+        elif item.kind == "message" and body.get("role") != "assistant":
+            body = {**body, "role": "assistant"}
         if item.kind == "message" or "status" in body:
             body = with_status(body, status)
-        return events, body
+        return events + more, body
+
+
+def _remember(item: TurnItem, name: str, payload: dict[str, Any]) -> None:
+    """Note what has been told of an item of another type."""
+    item.seen.add(name)
+    whole = payload.get(STREAMED_FIELDS.get(item.kind, ""))
+    if isinstance(payload.get("delta"), str):
+        item.arguments.append(payload["delta"])
+    elif isinstance(whole, str):
+        item.arguments = [whole]

@@ -6,12 +6,13 @@ from typing import Any
 
 from .arguments import parse_arguments
 from .turn_events import CallSettled, Delta, TurnEvent, TurnItem
-from .wire import dumps
+from .wire import STREAMED_FIELDS, dumps
 
 __all__ = [
     "beginning",
     "end_call",
     "end_native",
+    "end_streamed",
     "has_content",
     "opening",
     "settle",
@@ -28,7 +29,7 @@ _NO_PICTURE = {
     "param": None,
 }
 _AT_FIRST: dict[str, dict[str, Any]] = {
-    "message": {"status": "in_progress", "content": []},
+    "message": {"status": "in_progress", "role": "assistant", "content": []},
     "function_call": {"status": "in_progress", "arguments": ""},
 }
 
@@ -42,9 +43,10 @@ def beginning(item: TurnItem) -> dict[str, Any]:
         return {**body, "status": "in_progress", "role": "assistant", "content": []}
     if item.kind == "reasoning":
         return {**body, "summary": []}
-    if item.kind == "function_call":
-        call = {"call_id": item.call_id} if item.call_id else {}
-        return {**body, **call, "name": item.name, "arguments": "", "status": "in_progress"}
+    known = {"call_id": item.call_id, "name": item.name}
+    body |= {key: value for key, value in known.items() if value}
+    if item.kind in STREAMED_FIELDS:
+        body[STREAMED_FIELDS[item.kind]] = ""
     return {**body, "status": "in_progress"}
 
 
@@ -56,9 +58,11 @@ def opening(body: dict[str, Any]) -> dict[str, Any]:
     kind = body["type"]
     if kind == "image_generation_call":
         return {**{key: body[key] for key in ("id", "type") if key in body}, "status": "in_progress"}
-    first = _AT_FIRST.get(kind, {})
+    first = dict(_AT_FIRST.get(kind, {}))
+    if kind in STREAMED_FIELDS and body.get(STREAMED_FIELDS[kind]):
+        first[STREAMED_FIELDS[kind]] = ""
     if body.get("status", "") is None:
-        first = {**first, "status": "in_progress"}
+        first["status"] = "in_progress"
     return body if all(body.get(key) == value for key, value in first.items()) else {**body, **first}
 
 
@@ -102,6 +106,21 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
     if all(body.get(key) == value for key, value in wanted.items()):
         return events, body
     return events, {**body, **wanted}
+
+
+def end_streamed(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[TurnEvent], dict[str, Any]]:
+    """End an item of another type whose one string is streamed: what was not streamed yet is now."""
+    field = STREAMED_FIELDS[item.kind]
+    prefix = f"response.{item.kind}_{field}."
+    streamed, told = "".join(item.arguments), body.get(field)
+    whole = told if isinstance(told, str) and told else streamed
+    events: list[TurnEvent] = []
+    if whole and prefix + "done" not in item.seen:
+        if whole.startswith(streamed) and len(whole) > len(streamed):
+            events.append(Delta(item, {"type": prefix + "delta", "delta": whole[len(streamed) :]}))
+        if status == "completed":
+            events.append(Delta(item, {"type": prefix + "done", field: whole}))
+    return events, body if not whole or told == whole else {**body, field: whole}
 
 
 def end_native(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], dict[str, Any]]:

@@ -118,6 +118,7 @@ class ClientResponse:
         created = head.get("created_at")
         head["id"] = identifier if isinstance(identifier, str) and identifier else self._new_id("resp")
         head["created_at"] = created if isinstance(created, int | float) else int(self._now())
+        head.pop("completed_at", None)
         self._head = {**head, **self._echo}
         return [
             self._frame({"type": name, "response": self._head})

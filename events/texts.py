@@ -37,8 +37,8 @@ def text_event(item: TurnItem, family: Family, payload: dict[str, Any], raw: byt
             return made
         part.pieces.append(delta)
     else:
-        part.done = True
         made += _catch_up(item, part, payload.get(family.field))
+        part.done = True
         text = part.text
         if payload.get(family.field) != text:
             payload[family.field] = text
@@ -91,8 +91,7 @@ def close_texts(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], 
                 part = _part(item, family, index)
                 if not part.announced:
                     made.append(_announce(item, part))
-                if not part.done:
-                    made += _catch_up(item, part, text)
+                made += _catch_up(item, part, text)
     for part in item.parts.values():
         made += _end_text(item, part)
         if not part.closed:
@@ -142,7 +141,12 @@ def _added(item: TurnItem, part: Part, payload: dict[str, Any], raw: bytes | Non
 def _catch_up(item: TurnItem, part: Part, whole: object) -> list[TurnEvent]:
     """Stream what a done event tells and no delta has."""
     streamed = part.text
-    if not isinstance(whole, str) or len(whole) <= len(streamed) or not whole.startswith(streamed):
+    if (
+        part.done
+        or not isinstance(whole, str)
+        or len(whole) <= len(streamed)
+        or not whole.startswith(streamed)
+    ):
         return []
     rest = whole[len(streamed) :]
     part.pieces.append(rest)

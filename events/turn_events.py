@@ -62,6 +62,7 @@ class TurnItem:
         implicit: it was never announced; its content announced it.
         body: its final shape, as the server sent it, repaired.
         twin: a closed item of the same id, of which this one may be a mere repetition.
+        arguments: the pieces of the one string that calls stream: arguments, input, code.
         held: events kept back until the item is known to be real; None once it is.
         slot: the translator's own mark; `Turn` never looks at it.
     """

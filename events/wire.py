@@ -132,17 +132,22 @@ _PHASES = {
     "mcp_list_tools": ("in_progress", "completed", "failed"),
 }
 
-_STREAMED = {
-    "function_call_arguments": "function_call",
-    "custom_tool_call_input": "custom_tool_call",
-    "code_interpreter_call_code": "code_interpreter_call",
-    "mcp_call_arguments": "mcp_call",
+STREAMED_FIELDS = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "code_interpreter_call": "code",
+    "mcp_call": "arguments",
 }
+"""Type of the items whose one string is streamed → the field that holds it, in the done event, too."""
 
 ITEM_EVENTS: dict[str, str] = {
     **{name: family.item for name, family in TEXT_EVENTS.items()},
     **{f"response.{item}.{phase}": item for item, phases in _PHASES.items() for phase in phases},
-    **{f"response.{stem}.{end}": item for stem, item in _STREAMED.items() for end in ("delta", "done")},
+    **{
+        f"response.{item}_{field}.{end}": item
+        for item, field in STREAMED_FIELDS.items()
+        for end in ("delta", "done")
+    },
     "response.output_text.annotation.added": "message",
 }
 """Event type → type of the item it speaks of. `PART_EVENTS` tell by their part."""

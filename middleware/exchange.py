@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -132,13 +132,13 @@ class Exchange:
                 return
             if self._passed:
                 return
-            if self._next is not None:
-                action, self._next = self._next, None
-                if action.delay:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), action.delay)
-                if not self._wake.is_set():  # else the client has gone, or time is up
-                    self._ask(dumps(action.body))
+            action, self._next = self._next, None
+            assert action is not None
+            if action.delay:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), action.delay)
+            if not self._wake.is_set():  # else the client has gone, or time is up
+                self._ask(dumps(action.body))
 
     def _ask(self, body: bytes) -> None:
         number = len(self._turns) + 1
@@ -167,9 +167,7 @@ class Exchange:
             self._watcher.cancel()
             self._clock.cancel()
             await self._flush()
-            if not self._gone.is_set():
-                with self._client_may_leave():
-                    await self._sink.close(finish)
+            await self._reach(lambda: self._sink.close(finish))
         await self._abandon()
 
     async def _abandon(self) -> None:
@@ -211,8 +209,7 @@ class Exchange:
             if last:
                 self._watcher.cancel()
             if self._finish is None:
-                with self._client_may_leave():
-                    await self._send(message)
+                await self._reach(lambda: self._send(message))
         if last:
             turn.over.set()
             turn.reader.ended = True
@@ -248,17 +245,16 @@ class Exchange:
     async def _flush(self) -> None:
         while self._unsent and not self._gone.is_set():
             self._sent = asyncio.get_running_loop().time()
-            with self._client_may_leave():
-                await self._sink.write(self._unsent[0])
+            await self._reach(lambda: self._sink.write(self._unsent[0]))
             self._unsent.popleft()
 
-    @contextlib.contextmanager
-    def _client_may_leave(self) -> Iterator[None]:
-        """Servers may raise OSError from a send to a client that has gone."""
-        try:
-            yield
-        except OSError:
-            self._leave()
+    async def _reach(self, send: Callable[[], Awaitable[None]]) -> None:
+        """Send something, if the client is still there. Servers may raise OSError when it is not."""
+        if not self._gone.is_set():
+            try:
+                await send()
+            except OSError:
+                self._leave()
 
     def _leave(self) -> None:
         self._gone.set()
@@ -296,6 +292,4 @@ class Exchange:
         self._sent = asyncio.get_running_loop().time()
         async with self._lock:
             await self._flush()
-            if not self._gone.is_set():
-                with self._client_may_leave():
-                    await self._sink.keepalive()
+            await self._reach(self._sink.keepalive)

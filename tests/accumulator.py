@@ -51,9 +51,12 @@ def accumulate_events(body: bytes) -> list[Any]:
         RuntimeError: the accumulator refused the stream.
     """
     events: list[Any] = []
-    with _client(body) as client, client.responses.stream(model="any", input="any") as stream:
-        with contextlib.suppress(openai.APIError):
-            events.extend(stream)
+    with (
+        contextlib.suppress(openai.APIError),
+        _client(body) as client,
+        client.responses.stream(model="any", input="any") as stream,
+    ):
+        events.extend(stream)
     return events
 
 

@@ -77,6 +77,7 @@ class Client:
         messages: what the client was sent, in order.
         said: what it has said itself.
         reads: while it is not set, sends are held up, as they are by a slow client.
+        sent_to: set as soon as something is on its way to it.
         left: what sends raise once the client has gone, where the server raises at all.
         pauses: how often each send gives way to other tasks.
         raised: what came out of the application.
@@ -87,6 +88,7 @@ class Client:
         self.said: list[Message] = []
         self.reads = asyncio.Event()
         self.reads.set()
+        self.sent_to = asyncio.Event()
         self.left: OSError | None = None
         self.pauses = 0
         self.raised: BaseException | None = None
@@ -101,7 +103,7 @@ class Client:
         for count, piece in enumerate(pieces, 1):
             body = piece if isinstance(piece, bytes) else json.dumps(piece).encode()
             more = unfinished or count < len(pieces)
-            self._say({"type": "http.request", "body": body, "more_body": more})
+            self.say({"type": "http.request", "body": body, "more_body": more})
 
     async def run(self) -> None:
         try:
@@ -109,13 +111,14 @@ class Client:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  `conversation` judges it
             self.raised = error
 
-    def _say(self, message: Message) -> None:
+    def say(self, message: Message) -> None:
         self.said.append(message)
         self._queue.put_nowait(message)
 
     async def _hear(self, message: Message) -> None:
         for _ in range(self.pauses):
             await asyncio.sleep(0)
+        self.sent_to.set()
         await self.reads.wait()
         if self.left is not None:
             raise self.left
@@ -128,7 +131,7 @@ class Client:
 
     def leave(self) -> None:
         """Close the connection."""
-        self._say({"type": "http.disconnect"})
+        self.say({"type": "http.disconnect"})
 
     async def heard(self, needle: bytes) -> None:
         """Wait until the body holds `needle`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from case_files import STREAMED, read_request, read_turns
 from driving import bytewise, drive, preview
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from imagecall.events.tools.base import ToolCall
 from kite import (
@@ -46,9 +46,7 @@ def test_a_turn_read_byte_by_byte_gives_the_same_bytes(case: str) -> None:
     assert drive(request, turns, split=bytewise).body == driven.body
 
 
-@pytest.mark.parametrize("case", STREAMED)
-@settings(max_examples=12, deadline=None)
-@given(lengths=st.lists(st.integers(1, 700), min_size=1, max_size=30))
+@given(case=st.sampled_from(STREAMED), lengths=st.lists(st.integers(1, 700), min_size=1, max_size=30))
 def test_a_turn_cut_anywhere_gives_the_same_bytes(case: str, lengths: list[int]) -> None:
     def split(body: bytes) -> Iterable[bytes]:
         start = 0
@@ -61,9 +59,7 @@ def test_a_turn_cut_anywhere_gives_the_same_bytes(case: str, lengths: list[int])
     assert drive(request, turns, split=split).body == drive(request, turns).body
 
 
-@pytest.mark.parametrize("case", STREAMED)
-@settings(max_examples=12, deadline=None)
-@given(share=st.floats(0, 1, exclude_max=True))
+@given(case=st.sampled_from(STREAMED), share=st.floats(0, 1, exclude_max=True))
 def test_a_turn_that_breaks_off_ends_in_a_failed_response(case: str, share: float) -> None:
     whole = read_turns(case)[0]
     end = whole.rfind(b"response.completed") if b"response.completed" in whole else len(whole)

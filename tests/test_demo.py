@@ -12,11 +12,11 @@ from typing import Any
 import aiohttp
 import pytest
 from loopback import uvicorn_server
+from painters import Painter, png
 from rules import check_response
 from starlette.applications import Starlette
 
 from imagecall.middleware import demo
-from imagecall.middleware.backends.base import Image, ImageRequest, OnPartial
 from imagecall.middleware.demo import demo_app
 from imagecall.middleware.llm import LanguageModelError
 from imagecall.middleware.local import lifespan, post
@@ -29,13 +29,6 @@ TOOL = {"type": "image_generation"}
 async def visiting(app: Starlette) -> AsyncIterator[aiohttp.ClientSession]:
     async with uvicorn_server(app) as url, aiohttp.ClientSession(url) as session:
         yield session
-
-
-class Dot:
-    """A backend whose pictures are one pixel that nobody looks at."""
-
-    async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image:
-        return Image(request.prompt.encode(), "png", 1, 1)
 
 
 async def test_the_page_may_load_nothing_from_elsewhere() -> None:
@@ -61,14 +54,14 @@ async def test_everything_else_is_the_api() -> None:
 
 
 async def test_a_picture_is_made_by_the_chosen_backend() -> None:
-    app = demo_app("scripted", backend=Dot())
+    app = demo_app("scripted", backend=Painter())
     async with lifespan(app):
         request = {"input": "Draw a red cat", "tools": [TOOL]}
         answer = await post(app, "/v1/responses", json.dumps(request).encode())
     response = json.loads(answer.body)
     assert check_response(response, tools=[TOOL], tool_choice="auto") == []
     _, picture, message = response["output"]
-    assert base64.b64decode(picture["result"]) == b"a red cat"
+    assert base64.b64decode(picture["result"]) == png("a red cat")
     assert message["content"][0]["text"] == "Here it is: a red cat."
 
 
@@ -84,7 +77,7 @@ async def test_the_stand_in_says_that_it_is_one() -> None:
         "scripted": True,
     }
     assert await about(demo_app("scripted")) == {**told, "pictures": "scene"}
-    assert await about(demo_app("scripted", backend=Dot())) == {**told, "pictures": "backend"}
+    assert await about(demo_app("scripted", backend=Painter())) == {**told, "pictures": "backend"}
 
 
 @pytest.mark.parametrize("wish", ["auto", "llm"])

@@ -135,14 +135,53 @@ async def test_between_the_terminal_event_and_the_last_message(leave: Leave) -> 
     assert not client.complete
 
 
-async def test_a_client_that_leaves_at_the_last_message_is_no_error() -> None:
-    last = asyncio.Event()
-    server = ModelServer(KITE_TURNS[0], [*KITE_TURNS[1], last])
+@pytest.mark.parametrize("last", [b"", b"data: [DONE]\n\n"])
+async def test_a_client_that_leaves_at_the_last_message_is_no_error(last: bytes) -> None:
+    rest = asyncio.Event()
+    server = ModelServer(KITE_TURNS[0], [*KITE_TURNS[1], rest, last])
     async with conversation(middleware(server, Painter(), keepalive=0), draw()) as client:
         await client.heard(b"response.completed")
         by_send(client)
-        last.set()
+        rest.set()
     assert read_events(client.body) == EXPECTED
+    assert not client.complete
+
+
+async def test_a_client_that_leaves_while_the_last_frames_are_on_their_way_is_no_error() -> None:
+    rest = asyncio.Event()
+    server = ModelServer(Answer([*KITE_TURNS[1][:5], rest], complete=False))
+    app = middleware(server, Painter(), keepalive=0.01, disconnect_grace=0)
+    async with conversation(app, draw()) as client:
+        await client.heard(b"output_text.delta")
+        client.reads.clear()
+        client.sent_to.clear()
+        rest.set()
+        await client.sent_to.wait()
+        client.leave()
+        await settle()
+        client.reads.set()  # as servers do: the send returns, and nothing has been sent
+    assert not server.cancelled.is_set()
+
+
+async def test_a_message_that_says_nothing_is_not_taken_for_a_disconnect() -> None:
+    painter = Painter(waits=True)
+    async with conversation(middleware(ModelServer(*KITE_TURNS), painter), draw()) as client:
+        await painter.was_asked()
+        client.say({"type": "http.request", "body": b"", "more_body": False})
+        await settle()
+        painter.may_finish.set()
+    assert read_events(client.body) == EXPECTED
+
+
+async def test_a_client_that_has_gone_is_not_kept_alive() -> None:
+    deaf = Listener(obeys=False)
+    app = middleware(ModelServer([*KITE_TURNS[1][:5], deaf]), Painter(), keepalive=0.01, disconnect_grace=0.1)
+    async with conversation(app, draw()) as client:
+        await deaf.reached.wait()
+        client.leave()
+        await settle()
+        heard = len(client.messages)
+    assert len(client.messages) == heard
 
 
 async def test_without_a_stream() -> None:

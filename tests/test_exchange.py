@@ -235,10 +235,12 @@ async def test_an_application_that_stops_when_the_client_seems_to_have_gone_lose
     assert read_events(client.body) == EXPECTED
 
 
-async def test_what_was_decided_is_done_even_if_the_application_cancels_its_own_send() -> None:
+@pytest.mark.parametrize("last", [False, True])
+async def test_what_was_decided_is_done_even_if_the_application_cancels_its_own_send(last: bool) -> None:
     async def hasty(receive: Receive, send: Send) -> None:
         body = b"".join(KITE_TURNS[0])
-        sending = asyncio.create_task(send({"type": "http.response.body", "body": body, "more_body": True}))
+        message = {"type": "http.response.body", "body": body, "more_body": not last}
+        sending = asyncio.create_task(send(message))
         await settle()  # by now it hangs in the slow client
         sending.cancel()
         await asyncio.wait([sending])
@@ -247,6 +249,7 @@ async def test_what_was_decided_is_done_even_if_the_application_cancels_its_own_
     server = ModelServer(Answer([hasty], complete=False), KITE_TURNS[1])
     async with conversation(middleware(server, Painter()), draw()) as client:
         client.reads.clear()
+        await client.sent_to.wait()
         await settle()
         await settle()
         assert client.messages == []

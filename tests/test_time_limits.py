@@ -11,6 +11,7 @@ from model_server import KITE_TURNS, Answer, ModelServer
 from painters import Painter
 from rules import read_events
 from starlette.types import Receive, Send
+from waiting import settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 
@@ -91,3 +92,19 @@ async def test_the_time_for_the_response_may_run_out_before_a_busy_server_may_be
     client = await ask(middleware(server, Painter(), response_timeout=0.5), draw())
     failed(client.body, pictures=1)
     assert len(server.asked) == 2
+
+
+async def test_a_refusal_that_comes_when_time_is_up_comes_too_late() -> None:
+    late = asyncio.Event()
+
+    async def refuse(receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 500, "headers": []})
+
+    server = ModelServer(Answer([late, refuse], status=0))
+    async with conversation(middleware(server, Painter(), response_timeout=0.01), draw()) as client:
+        client.reads.clear()
+        await client.sent_to.wait()
+        late.set()
+        await settle()
+        client.reads.set()
+    assert (client.status, client.json["error"]["type"]) == (502, "server_error")
