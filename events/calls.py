@@ -9,8 +9,7 @@ from typing import Any
 from .response import Slot
 from .sse import MAX_EVENT
 from .state import CallState
-from .tools.base import ToolError, ToolOutcome
-from .tools.image_generation import ImageGeneration, ToolArgumentError
+from .tools.base import HostedTool, ToolArgumentError, ToolError, ToolOutcome
 from .turn import MAX_ARGUMENTS
 from .turn_events import TurnItem
 from .wire import dumps
@@ -82,7 +81,7 @@ class Calls:
 
     def __init__(
         self,
-        tool: ImageGeneration,
+        tool: HostedTool,
         limits: Limits,
         *,
         offered: bool = True,
@@ -100,11 +99,6 @@ class Calls:
         self._outcomes: dict[bytes, ToolOutcome] = {}
         self._earlier: dict[bytes, ToolOutcome] = {}
         self._patience = _PATIENCE
-
-    @property
-    def previews_wanted(self) -> int:
-        """How many previews of one picture the client wants at most."""
-        return self.tool.declaration.partial_images or 0
 
     def admit(self, item: TurnItem, new_id: Callable[[str], str]) -> Call:
         """Take a call that the model has begun, and decide whether it may run."""

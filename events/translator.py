@@ -144,7 +144,7 @@ class Translator:
     def tool_progress(self, identifier: str, progress: ToolProgress) -> list[Action]:
         """Show a preview, as many as the client asked for at most."""
         call = self._calls.running.get(identifier)
-        if call is None or call.previews >= self._calls.previews_wanted:
+        if call is None or call.previews >= self._calls.tool.previews:
             return []
         self._step(call, CallInput.PREVIEW, progress=progress)
         call.previews += 1

@@ -7,7 +7,10 @@ from typing import Any
 
 __all__ = ["IMAGE_DETAILS", "TEXT_DETAILS", "add_usage", "full_usage"]
 
-TEXT_DETAILS = {"input_tokens_details": ("cached_tokens",), "output_tokens_details": ("reasoning_tokens",)}
+TEXT_DETAILS = {
+    "input_tokens_details": ("cached_tokens", "cache_write_tokens"),
+    "output_tokens_details": ("reasoning_tokens",),
+}
 IMAGE_DETAILS = {
     "input_tokens_details": ("image_tokens", "text_tokens"),
     "output_tokens_details": ("image_tokens", "text_tokens"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
-__all__ = ["HostedTool", "ToolCall", "ToolError", "ToolOutcome", "ToolProgress"]
+__all__ = ["HostedTool", "ToolArgumentError", "ToolCall", "ToolError", "ToolOutcome", "ToolProgress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,54 @@ class ToolOutcome:
     error: ToolError | None = None
 
 
+class ToolArgumentError(Exception):
+    """The model called the tool with arguments that cannot be run; `error` is what it is told."""
+
+    def __init__(self, error: ToolError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 class HostedTool(Protocol):
     """One kind of hosted tool. It knows names and shapes, never how the work is done."""
 
-    type: str
+    type: ClassVar[str]
     """The declaration's `type`, also the default name of the function that stands in for it."""
-    item_type: str
+    item_type: ClassVar[str]
     """The `type` of the items that stand for its calls."""
-    id_prefix: str
-    execution: Literal["server", "client"]
+    id_prefix: ClassVar[str]
+    execution: ClassVar[Literal["server", "client"]]
     """Who does the work: a backend of ours, or (siblings such as a shell) the client."""
-    phases: Mapping[str, str]
+    phases: ClassVar[Mapping[str, str]]
     """The translator's phase (`started`, `working`, `partial`, `finished`) → the event's last word."""
+
+    @property
+    def previews(self) -> int:
+        """How many previews of one result the client wants at most."""
+        ...
+
+    def arguments(self, given: Mapping[str, Any], *, strict: bool, max_prompt: int) -> dict[str, Any]:
+        """Check the model's arguments and merge them with the declaration.
+
+        Raises:
+            ToolArgumentError: the model must correct its call.
+        """
+        ...
+
+    def announced(self, item_id: str) -> dict[str, Any]:
+        """Make the item as it is announced."""
+        ...
+
+    def finished(
+        self, item_id: str, call_arguments: Mapping[str, Any], outcome: ToolOutcome
+    ) -> dict[str, Any]:
+        """Make the final item; a success lacks only its `result`."""
+        ...
+
+    def partial(self, progress: ToolProgress) -> dict[str, Any]:
+        """Make the fields that an event with a preview has beside the preview itself."""
+        ...
+
+    def feedback(self, item: Mapping[str, Any]) -> str:
+        """Tell the model in a few words how its call ended."""
+        ...

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
-from .base import ToolError, ToolOutcome, ToolProgress
+from .base import ToolArgumentError, ToolError, ToolOutcome, ToolProgress
 from .declaration import Declaration, no_transparency, parse_declaration
 from .feedback import feedback
 
@@ -25,16 +25,6 @@ _DESCRIPTION = (
 )
 _MODELS_CHOICE = ("size", "quality", "background", "output_format")
 _BACKGROUNDS = ("transparent", "opaque", "auto")
-
-
-class ToolArgumentError(Exception):
-    """The model called the tool with arguments that cannot be run; `error` is what it is told."""
-
-    def __init__(self, message: str, param: str) -> None:
-        super().__init__(message)
-        self.error = ToolError(
-            message, code="invalid_arguments", type="image_generation_user_error", param=param
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +45,11 @@ class ImageGeneration:
     )
 
     declaration: Declaration
+
+    @property
+    def previews(self) -> int:
+        """How many previews of one picture the client wants at most, 0–3."""
+        return self.declaration.partial_images or 0
 
     def function(self, name: str, *, pictures: int = 0) -> dict[str, Any]:  # noqa: ARG002
         """Make the function tool that the model sees instead.
@@ -106,15 +101,15 @@ class ImageGeneration:
             for key in given:
                 if key != "prompt" and key not in _MODELS_CHOICE:
                     known = ", ".join(("prompt", *_MODELS_CHOICE))
-                    raise ToolArgumentError(f"Unknown argument '{key[:64]}'; there are: {known}.", key[:64])
+                    raise _refused(f"Unknown argument '{key[:64]}'; there are: {known}.", key[:64])
         pinned = self.declaration.pinned()
         merged = {"prompt": _prompt(given, max_prompt), **_chosen(given, pinned), **pinned}
         if merged.get("background") == "transparent" and no_transparency(merged.get("output_format")):
             param = "background" if "output_format" in pinned else "output_format"
-            raise ToolArgumentError("A transparent background needs output_format 'png' or 'webp'.", param)
+            raise _refused("A transparent background needs output_format 'png' or 'webp'.", param)
         return {
             **merged,
-            "partial_images": self.declaration.partial_images or 0,
+            "partial_images": self.previews,
             "extra": self.declaration.unknown(),
         }
 
@@ -164,6 +159,12 @@ class ImageGeneration:
         }
 
 
+def _refused(message: str, param: str) -> ToolArgumentError:
+    return ToolArgumentError(
+        ToolError(message, code="invalid_arguments", type="image_generation_user_error", param=param)
+    )
+
+
 def _options(pinned: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Describe the options a model may choose, without the pairs that exclude each other."""
     backgrounds = ["opaque", "auto"] if no_transparency(pinned.get("output_format")) else [*_BACKGROUNDS]
@@ -183,11 +184,9 @@ def _options(pinned: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _prompt(given: Mapping[str, Any], max_prompt: int) -> str:
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise ToolArgumentError(
-            "The argument 'prompt' must be a string that describes the picture.", "prompt"
-        )
+        raise _refused("The argument 'prompt' must be a string that describes the picture.", "prompt")
     if len(prompt) > max_prompt:
-        raise ToolArgumentError(
+        raise _refused(
             f"The argument 'prompt' has {len(prompt)} characters, more than the {max_prompt} allowed.",
             "prompt",
         )
@@ -202,11 +201,9 @@ def _chosen(given: Mapping[str, Any], pinned: Mapping[str, Any]) -> dict[str, st
         if value is None or value == "auto" or key in pinned:
             continue
         if not isinstance(value, str) or not value.strip():
-            raise ToolArgumentError(f"The argument '{key}' must be a string.", key)
+            raise _refused(f"The argument '{key}' must be a string.", key)
         if key == "background" and value not in _BACKGROUNDS:
-            raise ToolArgumentError(
-                f"The argument 'background' must be one of {', '.join(_BACKGROUNDS)}.", key
-            )
+            raise _refused(f"The argument 'background' must be one of {', '.join(_BACKGROUNDS)}.", key)
         chosen[key] = value
     return chosen
 
