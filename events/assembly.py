@@ -229,8 +229,9 @@ class Assembly:
         if item.held is not None:
             if isinstance(body.get("name"), str) and body["name"]:
                 item.name = body["name"]
-            told = {key: body[key] for key in ("id", "call_id") if item.body.get(key) is None and key in body}
-            item.body = {**item.body, **told}
+            for key in ("id", "call_id"):
+                if item.body.get(key) is None and key in body:
+                    item.body = {**item.body, key: body[key]}
             if self._is_nothing(item, body):
                 item.closed = True
                 self.items.drop(item)

@@ -264,8 +264,7 @@ class Exchange:
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if self._finish is None:
-            self._leave()
+        self._leave()
 
     async def _tick(self) -> None:
         """Keep the client's connection alive and end what takes too long."""

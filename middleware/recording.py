@@ -24,7 +24,7 @@ from ..events.wire import dumps, loads
 from .asgi import ImageGenerationMiddleware
 from .local import post
 from .recorded import RecordedBackend, RecordedOrder, recorded_clock, recorded_ids
-from .replay import Meta, RecordedTurn, Recording, ReplayApp, frame_by_frame
+from .replay import Chunks, Meta, RecordedTurn, Recording, ReplayApp, frame_by_frame
 
 __all__ = ["Recording", "RecordingError", "read_recording", "replay_recording", "write_recording"]
 
@@ -105,15 +105,18 @@ def read_recording(folder: Path) -> Recording:
     return Recording(loads(files["request.json"]), tuple(turns), files[client], meta)
 
 
-def replay_recording(recording: Recording) -> bytes:
+def replay_recording(recording: Recording, *, chunks: Chunks = frame_by_frame) -> bytes:
     """Translate a recorded exchange again and return what the client gets now.
+
+    `chunks` cuts the model server's bodies; pieces larger than a frame can change the order in which
+    pictures and model server speak.
 
     The model server's turns, the pictures, the ids that were made up and the order of it all come
     from the recording; everything else is the middleware as it is today, with its default settings.
     """
     order = RecordedOrder(recording)
     app = ImageGenerationMiddleware(
-        order.pace(ReplayApp(recording.turns, chunks=frame_by_frame)),
+        order.pace(ReplayApp(recording.turns, chunks=chunks)),
         RecordedBackend(recording, order),
         new_id=recorded_ids(recording),
         now=recorded_clock(recording),

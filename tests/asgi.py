@@ -79,7 +79,7 @@ class Client:
         reads: while it is not set, sends are held up, as they are by a slow client.
         sent_to: set as soon as something is on its way to it.
         left: what sends raise once the client has gone, where the server raises at all.
-        pauses: how often each send gives way to other tasks.
+        pauses: how often each send gives way to other tasks, before it is done and after.
         raised: what came out of the application.
     """
 
@@ -128,6 +128,8 @@ class Client:
         self._news.tell()
         if self.complete:
             self.leave()
+        for _ in range(self.pauses):
+            await asyncio.sleep(0)
 
     def leave(self) -> None:
         """Close the connection."""
@@ -140,6 +142,11 @@ class Client:
     async def heard_all(self) -> None:
         """Wait until the response is complete."""
         await self._news.until(lambda: self.complete)
+
+    @property
+    def unread(self) -> int:
+        """How many of its messages nobody has received."""
+        return self._queue.qsize()
 
     @property
     def complete(self) -> bool:

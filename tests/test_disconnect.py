@@ -276,20 +276,19 @@ async def test_a_call_that_is_settled_when_the_client_has_gone_is_not_run() -> N
     assert len(painter.asked) == 1
 
 
+# The client of these tests reports http.disconnect with the last message, as uvicorn does.
+
+
 async def test_a_complete_response_is_never_taken_for_a_disconnect() -> None:
-    # The client of these tests reports http.disconnect with the last message, as uvicorn does.
     done = asyncio.Event()
-
-    async def background(receive: Receive, send: Send) -> None:
-        await done.wait()
-
-    server = ModelServer(KITE_TURNS[0], Answer(KITE_TURNS[1], afterwards=[background]))
+    server = ModelServer(KITE_TURNS[0], Answer(KITE_TURNS[1], afterwards=[done]))
     async with conversation(middleware(server, Painter(), disconnect_grace=0), draw()) as client:
         client.pauses = 2
         await client.heard_all()
         await settle()
         done.set()
     assert not server.cancelled.is_set()
+    assert client.unread == 1
     assert read_events(client.body) == EXPECTED
 
 
@@ -297,10 +296,12 @@ async def test_a_refusal_that_was_passed_on_whole_is_never_taken_for_a_disconnec
     done = asyncio.Event()
     server = ModelServer(Answer([b"no"], 500, afterwards=[done]))
     async with conversation(middleware(server, Painter(), disconnect_grace=0), draw()) as client:
+        client.pauses = 2
         await client.heard_all()
         await settle()
         done.set()
     assert not server.cancelled.is_set()
+    assert client.unread == 1
     assert client.complete
 
 

@@ -108,10 +108,12 @@ async def test_an_answer_that_is_no_response_becomes_a_502(answer: Answer, strea
 
 
 async def test_an_error_in_place_of_an_event_fails_the_response() -> None:
-    server = ModelServer([b'data: {"error": {"message": "out of memory"}}\n\n'])
-    client = await ask(middleware(server, Painter()), draw())
+    answer = [b'data: {"error": {"message": "out of memory"}}\n\n']
+    client = await ask(middleware(ModelServer(answer), Painter()), draw())
     assert (client.status, failed(client.body, pictures=0)) == (200, [])
     assert b"out of memory" not in client.body
+    client = await ask(middleware(ModelServer(answer), Painter()), draw(stream=False))
+    assert (client.status, client.json) == (502, BAD_GATEWAY)
 
 
 async def test_an_answer_larger_than_an_event_may_be_ends_at_once() -> None:
