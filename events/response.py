@@ -88,6 +88,7 @@ class ClientResponse:
         self._stream = stream
         self._sequence = 0
         self._ids: set[str] = set()
+        self._call_ids: set[tuple[str, str]] = set()
         self._types: list[str] = []
         self._done: dict[int, tuple[bytes, ...]] = {}
         self._head: dict[str, Any] = {}
@@ -130,10 +131,12 @@ class ClientResponse:
         kind = body["type"]
         slot = Slot(len(self._types), self._own_id(kind, body.get("id")), kind)
         if "call_id" in body or kind == "function_call":
-            call_id = body.get("call_id")
-            slot.call_id = call_id if isinstance(call_id, str) and call_id else self._new_id("call")
+            slot.call_id = self._own_call_id(kind, body.get("call_id"))
         self._types.append(kind)
-        return slot, self._item_frame("response.output_item.added", slot, body, source)
+        own = self._owned(slot, body)
+        name = "response.output_item.added"
+        raw = self._raw(slot, source) if own is body else None
+        return slot, raw or self._frame({"type": name, "output_index": slot.index, "item": own})
 
     def event(
         self, slot: Slot, payload: dict[str, Any], raw: bytes | None = None, data: bytes = b""
@@ -159,11 +162,11 @@ class ClientResponse:
         """Send the final item. `data` is base64 that becomes its `result`, moved but never copied again."""
         own = self._owned(slot, body)
         head = dumps(own)
-        self._done[slot.index] = (head[:-1], b',"result":"', data, b'"}') if data else (head,)
-        if data:
-            payload = {"type": "response.output_item.done", "output_index": slot.index}
-            return self._frame(payload, b',"item":', *self._done[slot.index], b"}")
-        return self._item_frame("response.output_item.done", slot, body, source)
+        done = (head[:-1], b',"result":"', data, b'"}') if data else (head,)
+        self._done[slot.index] = done
+        raw = self._raw(slot, source) if own is body else None
+        payload = {"type": "response.output_item.done", "output_index": slot.index}
+        return raw or self._frame(payload, b',"item":', *done, b"}")
 
     def empty_message(self) -> list[bytes]:
         """Send a whole assistant's message that says nothing."""
@@ -231,6 +234,14 @@ class ClientResponse:
         self._ids.add(identifier)
         return identifier
 
+    def _own_call_id(self, kind: str, given: object) -> str:
+        """Keep the server's call id, unless it used it for another such call: each must be answerable."""
+        call_id = given if isinstance(given, str) and given else self._new_id("call")
+        if (kind, call_id) in self._call_ids:
+            call_id = self._new_id("call")
+        self._call_ids.add((kind, call_id))
+        return call_id
+
     def _owned(self, slot: Slot, body: dict[str, Any]) -> dict[str, Any]:
         """Return the item with the ids the client knows; the same object if it has them."""
         if body.get("id") == slot.id and (slot.call_id is None or body.get("call_id") == slot.call_id):
@@ -240,14 +251,15 @@ class ClientResponse:
             own["call_id"] = slot.call_id
         return own
 
-    def _item_frame(self, name: str, slot: Slot, body: dict[str, Any], source: Source | None) -> bytes:
-        own = self._owned(slot, body)
-        if own is body and source is not None:
-            payload, raw = source
-            if payload.get("sequence_number") == self._sequence and payload.get("output_index") == slot.index:
-                self._sequence += 1
-                return raw
-        return self._frame({"type": name, "output_index": slot.index, "item": own})
+    def _raw(self, slot: Slot, source: Source | None) -> bytes | None:
+        """Return the server's own frame about an item, if it says just what the client must read."""
+        if source is None:
+            return None
+        payload, raw = source
+        if payload.get("sequence_number") != self._sequence or payload.get("output_index") != slot.index:
+            return None
+        self._sequence += 1
+        return raw
 
     def _frame(self, payload: dict[str, Any], *tail: bytes) -> bytes:
         """Number an event and build its frame; `tail` replaces the closing brace of its JSON."""

@@ -179,6 +179,14 @@ def _part_body(part: Part, text: str) -> dict[str, Any]:
     return {"type": family.part, family.field: text, **extra}
 
 
+def _whole_part(part: Part, told: dict[str, Any]) -> dict[str, Any]:
+    """Return a final part with the text that was streamed, and with the list that SDKs demand."""
+    whole = {**told, part.family.field: part.text}
+    if part.family is OUTPUT_TEXT and not isinstance(told.get("annotations"), list):
+        whole["annotations"] = []
+    return whole
+
+
 def _with_texts(item: TurnItem, body: dict[str, Any]) -> dict[str, Any]:
     """Put the streamed texts into the item's final body; the same object if they stand there already."""
     changed: dict[str, Any] = {}
@@ -187,12 +195,9 @@ def _with_texts(item: TurnItem, body: dict[str, Any]) -> dict[str, Any]:
         contents = changed.get(key, body.get(key))
         if not isinstance(contents, list):
             contents = []
-        text, field = part.text, part.family.field
-        if index < len(contents) and isinstance(contents[index], dict):
-            if contents[index].get(field) == text:
-                continue
-            replaced = {**contents[index], field: text}
-            changed[key] = [*contents[:index], replaced, *contents[index + 1 :]]
-        else:
-            changed[key] = [*contents, _part_body(part, text)]
+        told = contents[index] if index < len(contents) else None
+        if not isinstance(told, dict):
+            changed[key] = [*contents, _part_body(part, part.text)]
+        elif told != (whole := _whole_part(part, told)):
+            changed[key] = [*contents[:index], whole, *contents[index + 1 :]]
     return {**body, **changed} if changed else body

@@ -306,12 +306,9 @@ class Translator:
         self._actions.append(action)
 
     def _flush(self) -> None:
-        frames = self._frames
-        if frames:
-            self._frames = []
-            whole = frames[0] if len(frames) == 1 else b"".join(frames)
-            if whole:
-                self._actions.append(Send(whole))
+        frames, self._frames = self._frames, []
+        if frames and self._lowered.stream:
+            self._actions.append(Send(frames[0] if len(frames) == 1 else b"".join(frames)))
 
     def _take(self) -> list[Action]:
         self._flush()

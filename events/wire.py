@@ -50,7 +50,7 @@ def loads(data: bytes | str) -> Any:
 def is_deep(value: object) -> bool:
     """Whether containers are nested more than 200 deep: both writers give up a little beyond that."""
     level = [value]
-    for _ in range(_MAX_DEPTH):
+    for _ in range(_MAX_DEPTH + 1):
         containers = [node for node in level if isinstance(node, dict | list)]
         if not containers:
             return False

@@ -111,7 +111,6 @@ class Exchange:
             finally:
                 self._watcher.cancel()
                 self._clock.cancel()
-                self._runner.cancel()
         for note in self._translator.notes:
             log.warning("%s", note)
         for turn in self._turns:
@@ -162,8 +161,8 @@ class Exchange:
 
     async def _end(self, finish: Finish) -> None:
         """Send the last message. The watcher is retired first: servers report every end as a disconnect."""
+        self._runner.cancel()
         async with self._lock:
-            self._runner.cancel()
             self._watcher.cancel()
             self._clock.cancel()
             await self._flush()
@@ -212,7 +211,6 @@ class Exchange:
                 await self._reach(lambda: self._send(message))
         if last:
             turn.over.set()
-            turn.reader.ended = True
             self._passed = True
             self._wake.set()
 
@@ -259,7 +257,6 @@ class Exchange:
     def _leave(self) -> None:
         self._gone.set()
         self._wake.set()
-        self._runner.cancel()
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

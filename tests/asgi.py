@@ -10,14 +10,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from driving import NOW
-from imagecall.events.sse import KEEPALIVE
 from imagecall.middleware import ImageGenerationMiddleware
-from model_server import HOSTED, KITE_TURNS, ModelServer
-from painters import Painter
+from model_server import HOSTED
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from waiting import News
+from waiting import News, no_hanging
 
-__all__ = ["Client", "ask", "conversation", "draw", "lifespan", "middleware", "post", "silence"]
+__all__ = ["Client", "ask", "conversation", "draw", "lifespan", "middleware", "post"]
 
 Json = dict[str, Any]
 
@@ -175,10 +173,6 @@ class Client:
         return json.loads(self.body)
 
 
-_HANGS = 30
-"""Seconds after which a conversation is hopeless."""
-
-
 @asynccontextmanager
 async def conversation(
     app: ASGIApp,
@@ -198,10 +192,11 @@ async def conversation(
         owners: how many backends are opened meanwhile, each of which is left in a task of its own.
     """
     before = asyncio.all_tasks()
-    async with asyncio.timeout(_HANGS), asyncio.TaskGroup() as group:
-        client = Client(app, request, post() if scope is None else scope)
-        group.create_task(client.run())
-        yield client
+    with no_hanging() as deadline:
+        async with deadline, asyncio.TaskGroup() as group:
+            client = Client(app, request, post() if scope is None else scope)
+            group.create_task(client.run())
+            yield client
     if client.raised is not raises:
         raise AssertionError(f"{client.raised!r} instead of {raises!r}") from client.raised
     assert len(asyncio.all_tasks() - before) == owners
@@ -219,20 +214,11 @@ async def lifespan(app: ASGIApp) -> AsyncIterator[None]:
     """Start an application as a server does, and shut it down at the end."""
     said: asyncio.Queue[Message] = asyncio.Queue()
     heard: asyncio.Queue[Message] = asyncio.Queue()
-    async with asyncio.timeout(_HANGS), asyncio.TaskGroup() as group:
-        group.create_task(app({"type": "lifespan", "state": {}}, said.get, heard.put))
-        for phase in ("startup", "shutdown"):
-            said.put_nowait({"type": f"lifespan.{phase}"})
-            assert await heard.get() == {"type": f"lifespan.{phase}.complete"}
-            if phase == "startup":
-                yield
-
-
-async def silence(seconds: float) -> None:
-    """Wait, by the middleware's own clock, until another client has been kept alive for so long."""
-    painter = Painter(waits=True)
-    client = Client(middleware(ModelServer(*KITE_TURNS), painter, keepalive=seconds / 3), draw(), post())
-    async with asyncio.TaskGroup() as group:
-        group.create_task(client.run())
-        await client.heard(KEEPALIVE * 3)
-        painter.may_finish.set()
+    with no_hanging() as deadline:
+        async with deadline, asyncio.TaskGroup() as group:
+            group.create_task(app({"type": "lifespan", "state": {}}, said.get, heard.put))
+            for phase in ("startup", "shutdown"):
+                said.put_nowait({"type": f"lifespan.{phase}"})
+                assert await heard.get() == {"type": f"lifespan.{phase}.complete"}
+                if phase == "startup":
+                    yield

@@ -12,7 +12,7 @@ from typing import Any
 import PIL.Image
 import pytest
 from accumulator import accumulate
-from asgi import Client, ask, conversation, draw, middleware, post, silence
+from asgi import Client, ask, conversation, draw, middleware, post
 from imagecall.middleware.backends.base import ImageRequest, OnPartial
 from kite import KITE, kinds, kite_stream, pair, usage
 from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, calling, frames, saying, whole
@@ -21,7 +21,7 @@ from rules import check_response, check_stream, read_events
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 from transcript import call, message
-from waiting import settle
+from waiting import Clock, settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 
@@ -197,29 +197,6 @@ async def test_the_next_turn_never_runs_inside_the_inner_applications_send() -> 
     assert check_stream(client.body, tools=[HOSTED]) == []
 
 
-async def test_a_turn_ends_with_its_body_and_background_tasks_finish_in_peace() -> None:
-    done = asyncio.Event()
-    told: list[Any] = []
-
-    async def background(receive: Receive, send: Send) -> None:
-        told.append(await receive())
-        await done.wait()
-        told.append("finished")
-        await send({"type": "http.response.body", "body": b"too late", "more_body": True})
-
-    server = ModelServer(
-        Answer(KITE_TURNS[0], afterwards=[background]), Answer(KITE_TURNS[1], afterwards=[background])
-    )
-    async with conversation(middleware(server, Painter(), disconnect_grace=0), draw()) as client:
-        await client.heard_all()
-        await settle()
-        assert told == [{"type": "http.disconnect"}] * 2
-        done.set()
-    assert told[2:] == ["finished", "finished"]
-    assert not server.cancelled.is_set()
-    assert read_events(client.body) == EXPECTED
-
-
 async def test_an_application_that_stops_when_the_client_seems_to_have_gone_loses_nothing() -> None:
     # Starlette's own response does: it waits for http.disconnect beside its stream, and cancels that.
     turns = iter([b"".join(turn).removesuffix(b"\n\n") for turn in KITE_TURNS])
@@ -261,19 +238,19 @@ async def test_what_was_decided_is_done_even_if_the_application_cancels_its_own_
 
 
 async def test_a_slow_client_holds_the_inner_application_up() -> None:
-    sent = asyncio.Event()
+    clock, sent = Clock(), asyncio.Event()
 
     async def note(receive: Receive, send: Send) -> None:
         sent.set()
 
     server = ModelServer([*KITE_TURNS[1], note])
-    app = middleware(server, Painter(), upstream_idle=0.3)
-    async with conversation(app, draw()) as client:
+    async with conversation(middleware(server, Painter()), draw()) as client:
         client.reads.clear()
-        await silence(0.5)  # which is the client's, not the model server's
+        await client.sent_to.wait()
+        await clock.forward(700)  # the silence is the client's, not the model server's
         assert not sent.is_set()
         client.reads.set()
-    assert check_stream(client.body, tools=[HOSTED]) == []
+    assert read_events(client.body)[-1]["type"] == "response.completed"
 
 
 # -- answers of another shape ----------------------------------------------------------------------

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from asgi import ask, conversation, draw, middleware
 from imagecall.middleware.backends.base import ImageError
-from kite import kite_stream, pair, usage
+from kite import KITE, kite_stream, pair, usage
 from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
 from painters import Painter, png, raising
 from rules import check_stream, read_events
+from waiting import Clock, settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 
@@ -135,25 +136,34 @@ async def test_of_two_pictures_one_may_fail() -> None:
 
 
 async def test_the_time_for_a_picture_counts_from_its_call_queue_included() -> None:
-    painter = Painter(waits=True)
+    clock, painter = Clock(), Painter(waits=True)
     server = ModelServer(calling("one", "two"), saying("None."))
-    app = middleware(server, painter, concurrency_per_response=1, call_timeout=0.1)
-    client = await ask(app, draw())
+    async with conversation(middleware(server, painter, concurrency_per_response=1), draw()) as client:
+        await painter.was_asked()
+        await settle()
+        await clock.forward(299)
+        assert painter.cancelled == []
+        await clock.forward(1)
     items = read_events(client.body)[-1]["response"]["output"]
     assert [item.get("error", {}).get("code") for item in items] == ["timeout", "timeout", None]
+    assert painter.cancelled == ["one"]
+    assert len(painter.asked) == 1
 
 
 async def test_a_picture_that_times_out_while_its_preview_is_held_up_loses_no_frame() -> None:
-    painter = Painter(waits=True)
+    clock, painter = Clock(), Painter(waits=True)
     painter.may_preview.clear()
     tools = [{**HOSTED, "partial_images": 1}]
-    app = middleware(ModelServer(*KITE_TURNS), painter, call_timeout=0.2)
-    async with conversation(app, draw(tools=tools)) as client:
+    async with conversation(middleware(ModelServer(*KITE_TURNS), painter), draw(tools=tools)) as client:
         await painter.was_asked()
         client.reads.clear()
+        client.sent_to.clear()
         painter.may_preview.set()
-        await painter.was_cancelled()
+        await client.sent_to.wait()
+        await clock.forward(300)
+        assert painter.cancelled == [KITE]
         client.reads.set()
     assert check_stream(client.body, tools=tools) == []
     item = read_events(client.body)[-1]["response"]["output"][0]
     assert item["error"]["code"] == "timeout"
+    assert client.body.count(b"event: response.image_generation_call.partial_image\n") == 1

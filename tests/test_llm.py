@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import subprocess
 import sys
@@ -291,9 +290,8 @@ def test_the_server_is_set_up_small_quiet_and_for_this_machine_only(
     server = SimpleNamespace(listening_address="http://127.0.0.1:4711")
     wheel = SimpleNamespace(CommonParams=lambda: params, Server=lambda given: server)
     monkeypatch.setitem(sys.modules, "xllamacpp", wheel)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     monkeypatch.setattr(llm_server.os, "cpu_count", lambda: 8)
-    llm_server.serve("model.gguf", str(template))
+    assert llm_server.start("model.gguf", str(template)) is server
     assert capsys.readouterr().out == "http://127.0.0.1:4711\n"
     assert (params.hostnames, params.port, params.cors_origins) == (["127.0.0.1"], 0, "")
     assert (params.cpuparams.n_threads, params.cpuparams_batch.n_threads) == (4, 4)

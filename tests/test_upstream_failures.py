@@ -6,13 +6,14 @@ import asyncio
 import json
 
 import pytest
-from asgi import ask, conversation, draw, middleware, post, silence
+from asgi import ask, conversation, draw, middleware, post
 from failed_stream import failed
 from kite import kinds, kite_stream, usage
 from model_server import HOSTED, JSON, KITE_TURNS, SSE, Answer, ModelServer, saying, whole
 from painters import Painter
 from rules import check_response, read_events
 from starlette.types import Receive, Send
+from waiting import Clock, settle
 
 NEUTRAL = "The model server failed to complete the response."
 BAD_GATEWAY = {"error": {"message": NEUTRAL, "type": "server_error", "param": None, "code": None}}
@@ -40,7 +41,7 @@ async def test_a_refusal_of_turn_one_reaches_the_client_as_it_is(
 ) -> None:
     painter = Painter()
     server = ModelServer(Answer(pieces, status, headers))
-    client = await ask(middleware(server, painter, keepalive=0.001), draw(stream=stream))
+    client = await ask(middleware(server, painter), draw(stream=stream))
     assert client.messages == [
         {"type": "http.response.start", "status": status, "headers": headers},
         *({"type": "http.response.body", "body": piece, "more_body": True} for piece in pieces),
@@ -50,12 +51,11 @@ async def test_a_refusal_of_turn_one_reaches_the_client_as_it_is(
 
 
 async def test_a_refusal_is_streamed_as_it_comes_and_may_take_its_time() -> None:
-    rest = asyncio.Event()
+    clock, rest = Clock(), asyncio.Event()
     server = ModelServer(Answer([b"one", rest, b"two"], 500))
-    limits = {"upstream_idle": 0.3, "response_timeout": 0.3, "keepalive": 0.001}
-    async with conversation(middleware(server, Painter(), **limits), draw()) as client:
+    async with conversation(middleware(server, Painter()), draw()) as client:
         await client.heard(b"one")
-        await silence(0.5)
+        await clock.forward(2_000)
         rest.set()
     assert client.pieces == [b"one", b"two", b""]
 
@@ -249,9 +249,15 @@ async def test_an_answer_without_its_last_message_is_whole_if_its_last_event_was
 
 
 async def test_a_busy_server_is_asked_once_more_after_the_time_it_names() -> None:
-    busy = Answer([REFUSED], 429, [*JSON, (b"retry-after", b"0.01")])
+    clock = Clock()
+    busy = Answer([REFUSED], 429, [*JSON, (b"retry-after", b"8")])
     server = ModelServer(KITE_TURNS[0], busy, KITE_TURNS[1])
-    client = await ask(middleware(server, Painter()), draw())
+    async with conversation(middleware(server, Painter()), draw()) as client:
+        await server.was_asked(2)
+        await settle()
+        await clock.forward(7)
+        assert len(server.asked) == 2
+        await clock.forward(1)
     assert read_events(client.body) == EXPECTED
     assert server.asked[1].body == server.asked[2].body
 

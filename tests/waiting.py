@@ -1,11 +1,17 @@
-"""Waiting for what happens in other tasks, without looking at a clock."""
+"""Waiting for what other tasks do, and for time to pass, without losing any."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-__all__ = ["News", "settle"]
+__all__ = ["Clock", "News", "no_hanging", "settle"]
+
+_HANGS = 30.0
+"""Seconds after which a test is hopeless, much longer than any takes."""
+
+_deadlines: set[asyncio.Timeout] = set()
 
 
 async def settle() -> None:
@@ -27,3 +33,32 @@ class News:
         while not true():
             self._news.clear()
             await self._news.wait()
+
+
+class Clock:
+    """The running loop's own clock, which a test sets forward; what is due by then happens at once."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._time = loop.time
+        self._ahead = 0.0
+        loop.time = lambda: self._time() + self._ahead  # type: ignore[method-assign]
+
+    async def forward(self, seconds: float) -> None:
+        self._ahead += seconds
+        for deadline in _deadlines:
+            when = deadline.when()
+            assert when is not None
+            deadline.reschedule(when + seconds)
+        await settle()
+
+
+@contextmanager
+def no_hanging() -> Iterator[asyncio.Timeout]:
+    """Make a deadline that is only for tests which hang; a clock set forward does not count."""
+    deadline = asyncio.timeout(_HANGS)
+    _deadlines.add(deadline)
+    try:
+        yield deadline
+    finally:
+        _deadlines.discard(deadline)
