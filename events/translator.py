@@ -8,7 +8,7 @@ another one that brings the results; the client sees a single stream of items.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from .actions import Action, Finish, Run, Send
 from .calls import Call, Calls, Limits
@@ -177,7 +177,7 @@ class Translator:
             self._on(event)
 
     def _on(self, event: TurnEvent) -> None:
-        if type(event) is Delta:
+        if isinstance(event, Delta):
             self._frames.append(self._client.event(event.item.slot, event.payload, event.raw))
             return
         match event:
@@ -199,6 +199,8 @@ class Translator:
                 self._frames.append(self._client.loose(event.payload, event.raw))
             case TurnEnded():
                 self._turn_over(event)
+            case _:
+                assert_never(event)
 
     def _settled(self, call: Call, event: CallSettled) -> None:
         outcome = self._calls.settle(call, event.arguments, event.problem)

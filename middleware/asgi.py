@@ -91,7 +91,8 @@ class ImageGenerationMiddleware:
     def _may_be_ours(self, scope: Scope) -> bool:
         if scope["method"] != "POST":
             return False
-        if _path(scope).rstrip("/") not in self._paths:
+        path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
+        if path.rstrip("/") not in self._paths:
             return False
         kind = header(scope, b"content-type")
         return not kind or b"json" in kind.lower()
@@ -159,13 +160,6 @@ def _named(settings: Settings) -> ImageBackend | None:
     from .backends.scene import SceneBackend
 
     return SceneBackend()
-
-
-def _path(scope: Scope) -> str:
-    """Return the path below the mount, whose own path ends where a segment does."""
-    path: str = scope["path"]
-    mount: str = scope.get("root_path", "").rstrip("/")
-    return path[len(mount) :] if path.startswith(f"{mount}/") else path
 
 
 def _once(body: bytes, receive: Receive) -> Receive:

@@ -90,7 +90,9 @@ async def _readable() -> None:
 class _Demo:
     """The API of a running demo, and what the page says of it."""
 
-    def __init__(self, model: Literal["llm", "scripted"], wish: ModelName, backend: ImageBackend | str) -> None:
+    def __init__(
+        self, model: Literal["llm", "scripted"], wish: ModelName, backend: ImageBackend | str
+    ) -> None:
         self._model = model
         self._wish = wish
         self._backend = backend

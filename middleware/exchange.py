@@ -287,5 +287,4 @@ class Exchange:
     async def _keep_alive(self) -> None:
         self._sent = asyncio.get_running_loop().time()
         async with self._lock:
-            await self._flush()
             await self._reach(self._sink.keepalive)

@@ -89,7 +89,10 @@ class LanguageModel:
 
     async def _start(self, log: IO[bytes]) -> str:
         child = subprocess.Popen(  # noqa: ASYNC220, S603  it returns at once; the words are our own
-            [*_SERVER, str(_weights()), str(_TEMPLATE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            [*_SERVER, str(_weights()), str(_TEMPLATE)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
         )
         self._child = child
         assert child.stdout is not None

@@ -148,65 +148,68 @@ class _Answer:
         return {"type": kind, "sequence_number": self._number - 1, **fields}
 
     def _item(self, step: Step) -> Iterator[Json]:
-        index = len(self._output)
         match step:
             case Think(text):
-                item = {"id": self._new_id("rs"), "type": "reasoning", "summary": []}
-                part = {"type": "summary_text", "text": text}
-                done = {**item, "summary": [part]}
-                inside = self._summary(item["id"], index, part)
+                return self._reasoning(text)
             case Call(name, arguments):
-                item = {
-                    "id": self._new_id("fc"),
-                    "type": "function_call",
-                    "status": "in_progress",
-                    "arguments": "",
-                    "call_id": self._new_id("call"),
-                    "name": name,
-                }
-                done = {**item, "status": "completed", "arguments": dumps(arguments).decode()}
-                inside = self._arguments(item["id"], index, done["arguments"])
+                return self._call(name, dumps(arguments).decode())
             case Say(text):
-                item = {
-                    "id": self._new_id("msg"),
-                    "type": "message",
-                    "status": "in_progress",
-                    "content": [],
-                    "role": "assistant",
-                }
-                part = {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
-                done = {**item, "status": "completed", "content": [part]}
-                inside = self._text(item["id"], index, part)
+                return self._message(text)
             case _:
                 assert_never(step)
-        yield self._event("response.output_item.added", output_index=index, item=item)
-        yield from inside
-        self._output.append(done)
-        yield self._event("response.output_item.done", output_index=index, item=done)
 
-    def _summary(self, item_id: str, index: int, part: Json) -> Iterator[Json]:
-        place = {"item_id": item_id, "output_index": index, "summary_index": 0}
-        text = part["text"]
+    def _added(self, item: Json) -> Json:
+        return self._event("response.output_item.added", output_index=len(self._output), item=item)
+
+    def _done(self, item: Json) -> Json:
+        self._output.append(item)
+        return self._event("response.output_item.done", output_index=len(self._output) - 1, item=item)
+
+    def _reasoning(self, text: str) -> Iterator[Json]:
+        item = {"id": self._new_id("rs"), "type": "reasoning", "summary": []}
+        part = {"type": "summary_text", "text": text}
+        place = {"item_id": item["id"], "output_index": len(self._output), "summary_index": 0}
+        yield self._added(item)
         yield self._event("response.reasoning_summary_part.added", **place, part={**part, "text": ""})
         for piece in _pieces(text):
             yield self._event("response.reasoning_summary_text.delta", **place, delta=piece)
         yield self._event("response.reasoning_summary_text.done", **place, text=text)
         yield self._event("response.reasoning_summary_part.done", **place, part=part)
+        yield self._done({**item, "summary": [part]})
 
-    def _arguments(self, item_id: str, index: int, arguments: str) -> Iterator[Json]:
-        place = {"item_id": item_id, "output_index": index}
+    def _call(self, name: str, arguments: str) -> Iterator[Json]:
+        item = {
+            "id": self._new_id("fc"),
+            "type": "function_call",
+            "status": "in_progress",
+            "arguments": "",
+            "call_id": self._new_id("call"),
+            "name": name,
+        }
+        place = {"item_id": item["id"], "output_index": len(self._output)}
+        yield self._added(item)
         for piece in _pieces(arguments):
             yield self._event("response.function_call_arguments.delta", **place, delta=piece)
         yield self._event("response.function_call_arguments.done", **place, arguments=arguments)
+        yield self._done({**item, "status": "completed", "arguments": arguments})
 
-    def _text(self, item_id: str, index: int, part: Json) -> Iterator[Json]:
-        place = {"item_id": item_id, "output_index": index, "content_index": 0}
-        text = part["text"]
+    def _message(self, text: str) -> Iterator[Json]:
+        item = {
+            "id": self._new_id("msg"),
+            "type": "message",
+            "status": "in_progress",
+            "content": [],
+            "role": "assistant",
+        }
+        part = {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
+        place = {"item_id": item["id"], "output_index": len(self._output), "content_index": 0}
+        yield self._added(item)
         yield self._event("response.content_part.added", **place, part={**part, "text": ""})
         for piece in _pieces(text):
             yield self._event("response.output_text.delta", **place, delta=piece, logprobs=[])
         yield self._event("response.output_text.done", **place, text=text, logprobs=[])
         yield self._event("response.content_part.done", **place, part=part)
+        yield self._done({**item, "status": "completed", "content": [part]})
 
 
 def _pieces(text: str) -> list[str]:

@@ -164,7 +164,7 @@ def _prompts(asked: str, painted: str) -> list[str]:
     found = next((match for pattern in _SUBJECT if (match := pattern.search(asked))), None)
     subject = _NEXT_CLAUSE.split(found[1] if found else asked, maxsplit=1)[0].strip(" ,;:\"'") or asked
     if painted and subject.lower().split()[-1] == "one":
-        subject = f"{subject[:-3]}{painted.split()[-1]}"
+        subject = f"{subject[:-3]}{painted.rsplit(maxsplit=1)[-1]}"
     pair = _PAIR.fullmatch(subject)
     if pair and not _SCENE.search(pair[1]):
         return [pair[1], pair[2]]

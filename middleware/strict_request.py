@@ -147,7 +147,9 @@ def _check_pairs(items: list[Json]) -> None:
         call_id = item.get("call_id", "")
         if item.get("type") == "function_call":
             if call_id in open_calls or call_id in closed:
-                raise _wrong(f"input[{index}].call_id", f"is {call_id!r}, which stands for another call already")
+                raise _wrong(
+                    f"input[{index}].call_id", f"is {call_id!r}, which stands for another call already"
+                )
             open_calls[call_id] = index
         elif item.get("type") == "function_call_output":
             if call_id not in open_calls:

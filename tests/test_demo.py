@@ -11,16 +11,15 @@ from typing import Any
 
 import aiohttp
 import pytest
-from loopback import uvicorn_server
-from painters import Painter, png
-from rules import check_response
-from starlette.applications import Starlette
-
 from imagecall.middleware import demo
 from imagecall.middleware.demo import demo_app
 from imagecall.middleware.llm import LanguageModelError
 from imagecall.middleware.local import lifespan, post
 from imagecall.middleware.scripted import scripted_app
+from loopback import uvicorn_server
+from painters import Painter, png
+from rules import check_response
+from starlette.applications import Starlette
 
 TOOL = {"type": "image_generation"}
 

@@ -88,7 +88,9 @@ async def test_in_the_midst_of_a_turn(leave: Leave) -> None:
 
 
 @both_ways
-async def test_while_pictures_run_the_backends_are_cancelled_at_once(leave: Leave) -> None:
+async def test_while_pictures_run_the_backends_are_cancelled_at_once(
+    leave: Leave, caplog: pytest.LogCaptureFixture
+) -> None:
     painter = Painter(waits=True)
     server = ModelServer(calling("one", "two", "three"))
     clock = Clock()
@@ -100,6 +102,7 @@ async def test_while_pictures_run_the_backends_are_cancelled_at_once(leave: Leav
     assert sorted(painter.cancelled) == ["one", "two"]
     assert len(painter.asked) == 2
     assert not client.complete
+    assert caplog.messages == []  # it is nobody's failure
 
 
 async def test_a_preview_that_cannot_be_sent_cancels_its_own_picture() -> None:

@@ -1,45 +1,19 @@
-"""The real language model: that it calls, answers and stops; and its child process when it will not."""
+"""The language model's process: how it starts, how it ends, and what it says when it cannot."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import aiohttp
 import pytest
-import pytest_asyncio
-from loopback import Client, ask, body_of, http_scope
-from parts import require
-from starlette.types import Message, Receive, Scope, Send
-
-from imagecall.events.tools.feedback import feedback
-from imagecall.events.tools.image_generation import Declaration, ImageGeneration
 from imagecall.middleware import llm, llm_server
-from imagecall.middleware.llm import LanguageModel, LanguageModelError, ToldChoice, available
-from imagecall.middleware.local import lifespan, post
-from imagecall.middleware.proxy import ProxyApp
-
-Json = dict[str, Any]
-
-FUNCTION = ImageGeneration(Declaration()).function("image_generation")
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-WEATHER = {"type": "function", "name": "get_weather", "parameters": CITY, "strict": False}
-SHOWN = {"id": "ig_1", "status": "completed", "size": "1024x1024", "output_format": "png"}
-REFUSED = {"id": "ig_1", "status": "failed", "error": {"code": "moderation_blocked", "message": "No."}}
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def model_url() -> AsyncIterator[str]:
-    """The language model's server, started once."""
-    require(available() is None, str(available()))
-    async with LanguageModel() as url:
-        yield url
+from imagecall.middleware.llm import LanguageModel, LanguageModelError, available
+from parts import require
 
 
 @pytest.fixture
@@ -68,110 +42,6 @@ server.serve_forever()
 
 def child_that(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
-
-
-# -- what the model does -------------------------------------------------------------------------
-
-
-async def answer_of(url: str, request: Json) -> list[Json]:
-    async with lifespan(app := ToldChoice(ProxyApp(url))):
-        body = {"model": "smollm2", "tools": [FUNCTION], "stream": False, **request}
-        answer = await post(app, "/v1/responses", json.dumps(body).encode())
-    assert answer.status == 200, answer.body
-    output: list[Json] = json.loads(answer.body)["output"]
-    return output
-
-
-def calls(output: list[Json]) -> list[Json]:
-    return [json.loads(item["arguments"]) for item in output if item["type"] == "function_call"]
-
-
-def texts(output: list[Json]) -> list[str]:
-    return [item["content"][0]["text"] for item in output if item["type"] == "message"]
-
-
-def told(output: list[Json], item: Json) -> list[Json]:
-    """Play the middleware: the turn's items, then an output for each call."""
-    made = [call for call in output if call["type"] == "function_call"]
-    return [
-        *output,
-        *({"type": "function_call_output", "call_id": c["call_id"], "output": feedback(item)} for c in made),
-    ]
-
-
-def user(text: str) -> Json:
-    return {"role": "user", "content": text}
-
-
-@pytest.mark.llm
-@pytest.mark.parametrize(
-    ("asked", "prompts"),
-    [
-        ("Draw a red cat", ["a red cat"]),
-        ("Generate an image of a mountain at sunset", ["a mountain at sunset"]),
-        ("I want a picture of a lighthouse at night", ["a lighthouse at night"]),
-        ("Draw a lion and a mouse", ["a lion", "a mouse"]),
-    ],
-)
-async def test_the_model_calls_the_function(model_url: str, asked: str, prompts: list[str]) -> None:
-    assert calls(await answer_of(model_url, {"input": asked})) == [{"prompt": prompt} for prompt in prompts]
-
-
-@pytest.mark.llm
-async def test_a_conversation_goes_from_picture_to_sentence_to_the_next_picture(model_url: str) -> None:
-    history = [user("Draw a red cat")]
-    history += told(await answer_of(model_url, {"input": history}), SHOWN)
-    said = await answer_of(model_url, {"input": history})
-    assert texts(said) == ["Here it is!"]
-    history += [*said, user("Now draw a blue one")]
-    assert calls(await answer_of(model_url, {"input": history})) == [{"prompt": "a blue cat"}]
-
-
-@pytest.mark.llm
-async def test_a_question_is_answered_in_words(model_url: str) -> None:
-    output = await answer_of(model_url, {"input": "What is 2+2?"})
-    assert calls(output) == []
-    assert "4" in texts(output)[0]
-
-
-@pytest.mark.llm
-async def test_the_model_says_that_a_picture_failed(model_url: str) -> None:
-    history = [user("Draw a red cat")]
-    history += told(await answer_of(model_url, {"input": history}), REFUSED)
-    output = await answer_of(model_url, {"input": history})
-    assert calls(output) == []
-    assert "Sorry" in texts(output)[0]
-
-
-@pytest.mark.llm
-@pytest.mark.parametrize("asked", ["a red cat", "Hello"])
-async def test_a_required_call_is_made_whatever_was_said(model_url: str, asked: str) -> None:
-    assert len(calls(await answer_of(model_url, {"input": asked, "tool_choice": "required"}))) == 1
-
-
-@pytest.mark.llm
-async def test_a_forbidden_call_does_not_come_out_as_text(model_url: str) -> None:
-    output = await answer_of(model_url, {"input": "Draw a red cat", "tool_choice": "none"})
-    assert calls(output) == []
-    assert "{" not in texts(output)[0]
-
-
-@pytest.mark.llm
-async def test_the_function_is_found_among_the_clients_own(model_url: str) -> None:
-    output = await answer_of(model_url, {"input": "Draw a red cat", "tools": [WEATHER, FUNCTION]})
-    assert [item["name"] for item in output] == ["image_generation"]
-
-
-@pytest.mark.llm
-async def test_other_origins_may_not_read_its_answers(model_url: str) -> None:
-    async with (
-        aiohttp.ClientSession(headers={"origin": "https://example.com"}) as session,
-        session.get(f"{model_url}/v1/models") as answer,
-    ):
-        assert not answer.headers.get("access-control-allow-origin")
-
-
-# -- its process ---------------------------------------------------------------------------------
 
 
 @pytest.mark.llm
@@ -255,8 +125,9 @@ async def test_a_start_that_is_cancelled_leaves_no_child(no_model: pytest.Monkey
     no_model.setattr(llm, "_SERVER", child_that("input()"))
     model = LanguageModel()
     task = asyncio.create_task(model.__aenter__())
-    while (child := model._child) is None:
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    child = model._child
+    assert child is not None
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -297,63 +168,3 @@ def test_the_server_is_set_up_small_quiet_and_for_this_machine_only(
     assert (params.cpuparams.n_threads, params.cpuparams_batch.n_threads) == (4, 4)
     assert (params.model.path, params.chat_template) == ("model.gguf", "{{ messages }}")
     assert (params.sampling.temp, params.n_predict) == (0.0, 200)
-
-
-# -- the choice, told to the template ------------------------------------------------------------
-
-
-async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the body as it came, and its announced length as the status."""
-    length = int(dict(scope["headers"]).get(b"content-length", 0))
-    message: Message = await receive() if scope["method"] == "POST" else {}
-    await send({"type": "http.response.start", "status": length, "headers": []})
-    await send({"type": "http.response.body", "body": message.get("body", b""), "more_body": False})
-
-
-@pytest.mark.parametrize("choice", ["auto", "none", "required"])
-async def test_a_choice_in_words_becomes_an_argument_of_the_template(choice: str) -> None:
-    request = {"input": "Hello", "tool_choice": choice}
-    body = json.dumps(request).encode()
-    scope = http_scope(headers=[(b"content-length", b"%d" % len(body)), (b"x-other", b"1")])
-    head, *rest = await ask(ToldChoice(echo), scope, body[:9], body[9:])
-    told_ = body_of(rest)
-    assert json.loads(told_) == {**request, "chat_template_kwargs": {"tool_choice": choice}}
-    assert head["status"] == len(told_)
-
-
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"input": "Hello"}', b'{"tool_choice": {"type": "x"}}'])
-async def test_without_such_a_choice_the_body_stays_as_it_is(body: bytes) -> None:
-    _, *rest = await ask(ToldChoice(echo), http_scope(), body)
-    assert body_of(rest) == body
-
-
-async def test_requests_without_a_body_and_lifespans_pass_untouched() -> None:
-    seen: list[Scope] = []
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append(scope)
-
-    for scope in ({"type": "lifespan"}, http_scope(method="GET")):
-        await Client(ToldChoice(app), scope).run()
-        assert seen.pop() is scope
-
-
-async def test_a_client_that_leaves_within_its_body_asks_nothing() -> None:
-    client = Client(ToldChoice(echo), http_scope())
-    client.send_body(b'{"input": ', more_body=True)
-    client.say("http.disconnect")
-    await client.run()
-    assert client.rest() == []
-
-
-async def test_after_the_body_the_inner_application_hears_the_client() -> None:
-    heard: list[str] = []
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        heard.extend([(await receive())["type"], (await receive())["type"]])
-
-    client = Client(ToldChoice(app), http_scope())
-    client.send_body(b"{}")
-    client.say("http.disconnect")
-    await client.run()
-    assert heard == ["http.request", "http.disconnect"]

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-
 from imagecall.middleware.local import post
 from imagecall.middleware.scripted import scripted_app
 

@@ -140,7 +140,9 @@ def test_without_any_mark_the_last_opened_item_is_meant() -> None:
     assert two_calls(COMPLETED, COMPLETED, arguments('{"city":"Rome"}'))[1] == (
         '1 - function_call completed {"city":"Rome"}'
     )
-    lines = read(CREATED, opened(HELLO), text("Hello", item_id="other", output_index=7), done(HELLO), COMPLETED)
+    lines = read(
+        CREATED, opened(HELLO), text("Hello", item_id="other", output_index=7), done(HELLO), COMPLETED
+    )
     assert lines == ["started resp_1", "0 + message", *SAID, "ended completed"]
 
 

@@ -120,7 +120,7 @@ def test_an_index_that_is_none_is_put_right(index: object) -> None:
 
 
 def test_a_new_part_without_an_index_follows_the_closed_one() -> None:
-    bare = {"item_id": "msg_a"}
+    bare: Event = {"item_id": "msg_a"}
     part = event("content_part.added", part=PART, **bare)
     lines = told(OPENED, part, text("a", **bare), part, text("b", **bare), DONE)
     assert lines[-1] == "0 - message completed a|b"
@@ -229,7 +229,9 @@ def test_a_part_is_announced_once_and_without_text(given: object) -> None:
 
 def test_parts_have_an_index_each() -> None:
     item = message_item("msg_a", "Hello", "Bye")
-    lines = told(OPENED, *TEXTS, text("Bye", item_id="msg_a", content_index=1), event("output_item.done", item=item))
+    lines = told(
+        OPENED, *TEXTS, text("Bye", item_id="msg_a", content_index=1), event("output_item.done", item=item)
+    )
     assert lines == [
         *WHOLE[:4],
         "0 content_part.added",
@@ -256,12 +258,17 @@ def test_a_refusal_at_the_index_of_a_text_is_a_part_of_its_own() -> None:
 
 
 def test_reasoning_may_have_a_summary_and_a_text() -> None:
-    item = {"id": "rs", "type": "reasoning", "summary": [], "status": None}
+    item: Event = {"id": "rs", "type": "reasoning", "summary": [], "status": None}
     payloads = [
         event("output_item.added", 0, item=item),
         event("reasoning_summary_text.delta", item_id="rs", delta="Short."),
         event("reasoning_text.delta", item_id="rs", delta="Long", content_index=0),
-        event("content_part.done", item_id="rs", content_index=0, part={"type": "reasoning_text", "text": "Long."}),
+        event(
+            "content_part.done",
+            item_id="rs",
+            content_index=0,
+            part={"type": "reasoning_text", "text": "Long."},
+        ),
     ]
     lines = told(*payloads, event("output_item.done", 0, item=item))
     assert lines == [

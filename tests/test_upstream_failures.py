@@ -187,6 +187,19 @@ async def test_what_it_raises_after_its_head_ends_the_response_first(error: Base
     assert kinds({"output": failed(client.body, pictures=0)}) == ["message"]
 
 
+async def test_pictures_are_cancelled_as_soon_as_their_turn_breaks_off() -> None:
+    painter, cut = Painter(waits=True), asyncio.Event()
+    server = ModelServer([*KITE_TURNS[0][:6], cut, b"data: {\n\n"])
+    async with conversation(middleware(server, painter), draw()) as client:
+        await painter.was_asked()
+        client.reads.clear()
+        cut.set()
+        await painter.was_cancelled()
+        client.reads.set()
+    [item] = failed(client.body, pictures=0)
+    assert item["status"] == "failed"
+
+
 async def test_what_it_raises_between_its_head_and_the_first_event_is_a_502() -> None:
     error = RuntimeError("boom")
     client = await ask(middleware(ModelServer([error]), Painter()), draw(), raises=error)

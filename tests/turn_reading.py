@@ -26,7 +26,17 @@ from imagecall.events.turn_events import (
 )
 from transcript import Event, event
 
-__all__ = ["COMPLETED", "CREATED", "Reading", "begun", "call_item", "canonical", "message_item", "read", "text"]
+__all__ = [
+    "COMPLETED",
+    "CREATED",
+    "Reading",
+    "begun",
+    "call_item",
+    "canonical",
+    "message_item",
+    "read",
+    "text",
+]
 
 CREATED = event("created", response={"id": "resp_1", "status": "in_progress"})
 COMPLETED = event("completed", response={"id": "resp_1", "status": "completed", "output": []})
@@ -46,11 +56,11 @@ def call_item(item_id: str | None, name: str | None, arguments: str | None = "",
 
 def begun(item: Event) -> Event:
     """Make of a finished item the one that is announced."""
-    empty = {"content": []} if item["type"] == "message" else {"arguments": ""}
+    empty: Event = {"content": []} if item["type"] == "message" else {"arguments": ""}
     return {**item, **empty, "status": "in_progress"}
 
 
-def text(delta: str, **place: Any) -> Event:
+def text(delta: object, **place: Any) -> Event:
     """Make a text delta, with whatever place its server gives it."""
     return event("output_text.delta", delta=delta, **place)
 
@@ -86,6 +96,7 @@ class Reading:
         return [self._line(one) for one in events]
 
     def _line(self, one: TurnEvent) -> str:
+        words: list[Any]
         match one:
             case Started():
                 return f"started {one.response.get('id', '')}".strip()

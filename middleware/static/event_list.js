@@ -1,6 +1,6 @@
 // The raw events beside the conversation: one row each, whose JSON opens on demand.
 
-const LONG = 200;
+const LONG = 100;
 const MOST_ROWS = 2000;
 
 /** Show sizes as people read them. */

@@ -26,17 +26,17 @@ async function send(text) {
   begin(mine, text);
   const answer = new Answer(conversation, announce);
   conversation.lastElementChild.scrollIntoView({ block: "end" });
+  let told = "The answer is complete.";
   try {
     const output = await ask([...history, message], answer, mine.signal);
     history.push(message, ...output);
-    announce("The answer is complete.");
   } catch (error) {
-    if (!mine.signal.aborted) complain(describe(error));
-    else announce("Stopped.");
-  } finally {
-    following(() => answer.end());
-    if (request === mine) finish();
+    told = mine.signal.aborted ? "Stopped." : "";
+    if (!told) complain(describe(error));
   }
+  following(() => answer.end());
+  announce(told);
+  finish();
 }
 
 /** Ask, show the answer as it comes, and return its items. */
@@ -97,7 +97,6 @@ function describe(error) {
 }
 
 function begin(controller, text) {
-  request?.abort();
   request = controller;
   welcome.hidden = true;
   byId("banner").hidden = true;
