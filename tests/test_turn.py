@@ -7,8 +7,20 @@ import json
 import pytest
 from imagecall.events.sse import ServerSentEvent
 from imagecall.events.turn_events import Closed, Delta, Opened
-from transcript import Event, added, event, message
-from turn_reading import COMPLETED, CREATED, Reading, begun, call_item, canonical, message_item, read, text
+from transcript import Event, event, message
+from turn_reading import (
+    COMPLETED,
+    CREATED,
+    Reading,
+    arguments,
+    call_item,
+    canonical,
+    closed,
+    message_item,
+    opened,
+    read,
+    text,
+)
 
 HELLO = message_item("msg_a", "Hello")
 OSLO = call_item("fc_o", "weather", '{"city":"Oslo"}')
@@ -20,18 +32,6 @@ SAID = [
     "0 content_part.done Hello",
     "0 - message completed Hello",
 ]
-
-
-def opened(item: Event, index: int | None = None) -> Event:
-    return event("output_item.added", index, item=begun(item))
-
-
-def done(item: Event, index: int | None = None) -> Event:
-    return event("output_item.done", index, item=item)
-
-
-def arguments(delta: str, **place: object) -> Event:
-    return {"type": "response.function_call_arguments.delta", "delta": delta, **place}
 
 
 def two_calls(first: Event, second: Event, *deltas: Event) -> list[str]:
@@ -117,8 +117,8 @@ def test_without_known_ids_the_index_decides(rotating: bool) -> None:
         opened({**ROME, "id": "a2" if rotating else None}, 1),
         arguments('{"city":"Oslo"}', output_index=0, **named(1)),
         arguments('{"city":"Rome"}', output_index=1, **named(2)),
-        done({**OSLO, "id": "b1" if rotating else None}, 0),
-        done({**ROME, "id": "b2" if rotating else None}, 1),
+        closed({**OSLO, "id": "b1" if rotating else None}, 0),
+        closed({**ROME, "id": "b2" if rotating else None}, 1),
         COMPLETED,
     )
     assert [line for line in lines if " - " in line] == [
@@ -141,7 +141,11 @@ def test_without_any_mark_the_last_opened_item_is_meant() -> None:
         '1 - function_call completed {"city":"Rome"}'
     )
     lines = read(
-        CREATED, opened(HELLO), text("Hello", item_id="other", output_index=7), done(HELLO), COMPLETED
+        CREATED,
+        opened(HELLO),
+        text("Hello", item_id="other", output_index=7),
+        closed(HELLO),
+        COMPLETED,
     )
     assert lines == ["started resp_1", "0 + message", *SAID, "ended completed"]
 
@@ -153,8 +157,8 @@ def test_items_may_stay_open_together_and_close_late_in_any_order() -> None:
         text("Hello", item_id="msg_a"),
         opened(OSLO),
         arguments('{"city":"Oslo"}', item_id="fc_o"),
-        done(OSLO),
-        done(HELLO),
+        closed(OSLO),
+        closed(HELLO),
         COMPLETED,
     )
     assert lines == [
@@ -174,7 +178,14 @@ def test_items_may_stay_open_together_and_close_late_in_any_order() -> None:
 
 
 def test_events_about_a_closed_item_are_dropped() -> None:
-    lines = read(CREATED, opened(HELLO), done(HELLO), text("more", item_id="msg_a"), done(HELLO), COMPLETED)
+    lines = read(
+        CREATED,
+        opened(HELLO),
+        closed(HELLO),
+        text("more", item_id="msg_a"),
+        closed(HELLO),
+        COMPLETED,
+    )
     assert lines == ["started resp_1", "0 + message", *SAID, "ended completed"]
 
 
@@ -187,7 +198,7 @@ def test_content_announces_its_item_and_something_else_ends_it() -> None:
         text("Hel", item_id="m", output_index=1),
         text("lo", item_id="m", output_index=1),
         opened(OSLO, 2),
-        done(OSLO, 2),
+        closed(OSLO, 2),
         COMPLETED,
     )
     assert lines[:10] == [
@@ -229,159 +240,5 @@ def test_content_under_another_id_and_index_is_another_item(
 
 
 def test_an_announcement_after_its_content_is_no_second_item() -> None:
-    lines = read(CREATED, text("Hello", item_id="msg_a"), opened(HELLO), done(HELLO), COMPLETED)
+    lines = read(CREATED, text("Hello", item_id="msg_a"), opened(HELLO), closed(HELLO), COMPLETED)
     assert lines == ["started resp_1", "0 + message", *SAID, "ended completed"]
-
-
-# -- announcements and ends that come twice --------------------------------------------------------
-
-
-def test_an_item_that_is_announced_twice_is_one() -> None:
-    lines = read(CREATED, opened(OSLO), opened(OSLO), done(OSLO), opened(OSLO), done(OSLO), COMPLETED)
-    assert [line for line in lines if " + " in line or " - " in line] == [
-        "0 + function_call weather",
-        '0 - function_call completed {"city":"Oslo"}',
-    ]
-
-
-@pytest.mark.parametrize(
-    "again",
-    [
-        [opened(HELLO), text("Hel", item_id="msg_a"), text("lo", item_id="msg_a"), done(HELLO)],
-        [opened(HELLO), event("output_text.done", 0, "msg_a", text="Hello"), done(HELLO)],
-        [opened(HELLO), done(message_item("msg_a", ""))],
-        [opened(HELLO)],
-        [done(HELLO)],
-    ],
-)
-def test_a_message_that_is_told_again_is_not_shown_again(again: list[Event]) -> None:
-    lines = read(CREATED, opened(HELLO), done(HELLO), *again, COMPLETED)
-    assert lines == ["started resp_1", "0 + message", *SAID, "ended completed"]
-
-
-@pytest.mark.parametrize(
-    "again",
-    [
-        [text("Bye", item_id="msg_a"), done(message_item("msg_a", "Bye"))],
-        [text("B", item_id="msg_a"), text("ye", item_id="msg_a")],
-        [done(message_item("msg_a", "Bye"))],
-    ],
-)
-def test_a_new_message_under_an_old_id_is_shown(again: list[Event]) -> None:
-    lines = read(CREATED, opened(HELLO), done(HELLO), opened(HELLO), *again, COMPLETED)
-    assert lines[:7] == ["started resp_1", "0 + message", *SAID]
-    assert lines[7] == "1 + message"
-    assert lines[-2:] == ["1 - message completed Bye", "ended completed"]
-
-
-def test_a_call_under_an_old_id_with_another_call_id_is_another_call() -> None:
-    again = {**ROME, "id": OSLO["id"]}
-    lines = read(CREATED, opened(OSLO), done(OSLO), opened(again), done(again), COMPLETED)
-    assert [line for line in lines if " - " in line] == [
-        '0 - function_call completed {"city":"Oslo"}',
-        '1 - function_call completed {"city":"Rome"}',
-    ]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "calls"),
-    [
-        ((OSLO, 0), (ROME, 1), 2),
-        ((OSLO, None), (ROME, None), 2),
-        ((OSLO, 0), ({**OSLO, "id": "fc_x"}, 0), 1),
-        ((OSLO, 0), ({**OSLO, "id": "fc_x", "call_id": None}, 0), 1),
-        ((OSLO, 0), ({**OSLO, "id": "fc_x", "call_id": "call_x"}, 0), 2),
-        ((OSLO, None), ({**OSLO, "id": "fc_x", "call_id": "call_x"}, None), 2),
-        ((OSLO, 0), ({**ROME, "call_id": None}, 0), 2),
-        (({**OSLO, "id": None, "call_id": None}, None), ({**OSLO, "id": None, "call_id": None}, None), 1),
-        (({**OSLO, "call_id": None}, None), ({**OSLO, "id": "fc_x", "call_id": None}, None), 2),
-    ],
-)
-def test_ends_are_the_same_only_if_nothing_tells_them_apart(
-    first: tuple[Event, int | None], second: tuple[Event, int | None], calls: int
-) -> None:
-    lines = read(CREATED, done(*first), done(*second), COMPLETED)
-    assert len([line for line in lines if " - function_call" in line]) == calls
-
-
-@pytest.mark.parametrize(
-    ("end", "matched"),
-    [
-        ((OSLO, None), True),
-        (({**OSLO, "id": "x"}, None), True),
-        (({**ROME, "id": "x"}, 0), True),
-        (({**ROME, "id": None}, None), True),
-        (({**OSLO, "id": "x", "call_id": None}, None), True),
-        ((ROME, None), False),
-        ((ROME, 1), False),
-        ((HELLO, 0), False),
-    ],
-)
-def test_an_end_is_that_of_the_open_item_unless_its_marks_are_all_others(
-    end: tuple[Event, int | None], matched: bool
-) -> None:
-    reading = Reading()
-    reading.take(CREATED, opened(OSLO, 0))
-    lines = reading.take(done(*end))
-    assert lines[-1].startswith("0 - " if matched else "1 - ")
-
-
-# -- the final response ----------------------------------------------------------------------------
-
-
-def final(*items: Event) -> Event:
-    return event("completed", response={"status": "completed", "output": items})
-
-
-def test_an_item_that_stands_only_in_the_final_output_is_told_there() -> None:
-    lines = read(CREATED, opened(HELLO), done(HELLO), final(HELLO, OSLO))
-    assert lines[7:] == [
-        "1 + function_call weather",
-        '1 function_call_arguments.delta {"city":"Oslo"}',
-        '1 function_call_arguments.done {"city":"Oslo"}',
-        '1 - function_call completed {"city":"Oslo"}',
-        "ended completed",
-    ]
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        [message_item("other", "Hello"), OSLO],
-        [{**OSLO, "id": "other", "call_id": "other"}, HELLO],
-        [{**OSLO, "id": None}, message_item(None, "Hello"), message_item("blank", "")],
-        [HELLO, {**OSLO, "name": "functions.weather", "call_id": None, "id": "other"}],
-        [{"type": "reasoning", "id": "rs", "summary": []}, HELLO, OSLO, {"type": 7}, "junk", None],
-    ],
-)
-def test_items_with_other_ids_in_the_final_output_are_no_new_ones(output: list[object]) -> None:
-    end = event("completed", response={"status": "completed", "output": output})
-    lines = read(CREATED, opened(HELLO), text("Hello"), opened(OSLO), done(OSLO), end)
-    assert [line for line in lines if " + " in line] == ["0 + message", "1 + function_call weather"]
-    assert len([line for line in lines if " - " in line]) == 2
-
-
-def test_an_open_item_takes_its_end_from_the_final_output() -> None:
-    lines = read(CREATED, opened(HELLO), opened(OSLO), final(HELLO, OSLO))
-    assert lines[3:] == [
-        *SAID,
-        '1 function_call_arguments.delta {"city":"Oslo"}',
-        '1 function_call_arguments.done {"city":"Oslo"}',
-        '1 - function_call completed {"city":"Oslo"}',
-        "ended completed",
-    ]
-
-
-def test_announcements_and_ends_without_an_item_are_dropped_with_one_note_each() -> None:
-    reading = Reading()
-    junk: list[Event] = [{"item": None}, {}, {"item": {"id": "a"}}, {"item": {"type": 7}}]
-    for name in ("response.output_item.added", "response.output_item.done"):
-        assert reading.take(*({"type": name, **one} for one in junk)) == []
-    assert reading.turn.notes == [
-        "dropped a response.output_item.added without an item",
-        "dropped a response.output_item.done without an item",
-    ]
-
-
-def test_transcripts_of_clients_read_back_as_they_are() -> None:
-    assert added(0, OSLO, arguments="") == opened(OSLO, 0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from imagecall.events.turn_events import Closed, Delta
 from transcript import Event, event
-from turn_reading import COMPLETED, CREATED, Reading, begun, message_item, read, text
+from turn_reading import CREATED, Reading, begun, message_item, text, told
 
 HELLO = message_item("msg_a", "Hello")
 OPENED = event("output_item.added", 0, item=begun(HELLO))
@@ -30,10 +30,6 @@ WHOLE = [
     "0 - message completed Hello",
 ]
 AT_ONCE = [*WHOLE[:2], "0 output_text.delta Hello", *WHOLE[4:]]
-
-
-def told(*payloads: Event, end: Event = COMPLETED) -> list[str]:
-    return read(CREATED, *payloads, end)[1:-1]
 
 
 def deltas(*payloads: Event, name: str) -> list[Event]:
@@ -222,111 +218,3 @@ def test_a_part_is_announced_once_and_without_text(given: object) -> None:
     odd = event("content_part.added", part={**PART, "text": given}, **PLACE)
     assert told(OPENED, odd, PART_ADDED, *TEXTS, DONE) == WHOLE
     assert deltas(OPENED, odd, name="content_part.added")[0]["part"] == PART
-
-
-# -- parts of all kinds ----------------------------------------------------------------------------
-
-
-def test_parts_have_an_index_each() -> None:
-    item = message_item("msg_a", "Hello", "Bye")
-    lines = told(
-        OPENED, *TEXTS, text("Bye", item_id="msg_a", content_index=1), event("output_item.done", item=item)
-    )
-    assert lines == [
-        *WHOLE[:4],
-        "0 content_part.added",
-        "0 output_text.delta Bye",
-        "0 output_text.done Hello",
-        "0 content_part.done Hello",
-        "0 output_text.done Bye",
-        "0 content_part.done Bye",
-        "0 - message completed Hello|Bye",
-    ]
-
-
-def test_a_refusal_at_the_index_of_a_text_is_a_part_of_its_own() -> None:
-    refusal = event("refusal.delta", delta="No.", **PLACE)
-    payloads = [OPENED, *TEXTS, refusal, event("refusal.done", refusal="No.", **PLACE)]
-    assert told(*payloads)[4:8] == [
-        "0 content_part.added",
-        "0 refusal.delta No.",
-        "0 refusal.done No.",
-        "0 output_text.done Hello",
-    ]
-    assert deltas(*payloads, name="refusal.done")[0]["content_index"] == 1
-    assert deltas(*payloads, name="content_part.added")[1]["part"] == {"type": "refusal", "refusal": ""}
-
-
-def test_reasoning_may_have_a_summary_and_a_text() -> None:
-    item: Event = {"id": "rs", "type": "reasoning", "summary": [], "status": None}
-    payloads = [
-        event("output_item.added", 0, item=item),
-        event("reasoning_summary_text.delta", item_id="rs", delta="Short."),
-        event("reasoning_text.delta", item_id="rs", delta="Long", content_index=0),
-        event(
-            "content_part.done",
-            item_id="rs",
-            content_index=0,
-            part={"type": "reasoning_text", "text": "Long."},
-        ),
-    ]
-    lines = told(*payloads, event("output_item.done", 0, item=item))
-    assert lines == [
-        "0 + reasoning",
-        "0 reasoning_summary_part.added",
-        "0 reasoning_summary_text.delta Short.",
-        "0 content_part.added",
-        "0 reasoning_text.delta Long",
-        "0 reasoning_text.delta .",
-        "0 reasoning_text.done Long.",
-        "0 content_part.done Long.",
-        "0 reasoning_summary_text.done Short.",
-        "0 reasoning_summary_part.done Short.",
-        "0 - reasoning completed Long.|Short.",
-    ]
-    body = closed(*payloads, event("output_item.done", 0, item=item))
-    assert body == {
-        "id": "rs",
-        "type": "reasoning",
-        "status": "completed",
-        "content": [{"type": "reasoning_text", "text": "Long."}],
-        "summary": [{"type": "summary_text", "text": "Short."}],
-    }
-
-
-def test_reasoning_keeps_what_was_not_streamed_of_it() -> None:
-    item = {"id": "rs", "type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
-    assert told(event("output_item.done", 0, item=item)) == ["0 + reasoning", "0 - reasoning Hm."]
-
-
-def test_parts_of_unknown_types_and_annotations_pass_as_they_are() -> None:
-    strange = {"type": "output_audio", "data": "x"}
-    note = event("output_text.annotation.added", annotation={"type": "url_citation"}, **PLACE)
-    payloads = [
-        OPENED,
-        *TEXTS,
-        note,
-        event("content_part.added", item_id="msg_a", content_index=1, part=strange),
-        event("content_part.done", item_id="msg_a", content_index=1, part=strange),
-    ]
-    item = {**HELLO, "content": [*HELLO["content"], strange]}
-    lines = told(*payloads, event("output_item.done", 0, item=item))
-    assert lines[4:7] == ["0 output_text.annotation.added", "0 content_part.added", "0 content_part.done"]
-    assert closed(*payloads, event("output_item.done", 0, item=item))["content"] == item["content"]
-
-
-@pytest.mark.parametrize("blank", [[], [PART], [{**PART, "text": " \n"}], None, ["junk"]])
-def test_a_blank_message_that_stands_only_in_the_final_output_is_not_told(blank: object) -> None:
-    item = {**HELLO, "content": blank}
-    assert told(end=event("completed", response={"status": "completed", "output": [item]})) == []
-
-
-def test_a_refusal_that_stands_only_in_the_final_output_is_told() -> None:
-    item = {**HELLO, "content": [{"type": "refusal", "refusal": "No."}]}
-    lines = told(end=event("completed", response={"status": "completed", "output": [item]}))
-    assert lines[2:] == [
-        "0 refusal.delta No.",
-        "0 refusal.done No.",
-        "0 content_part.done No.",
-        "0 - message completed No.",
-    ]

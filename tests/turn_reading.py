@@ -30,12 +30,17 @@ __all__ = [
     "COMPLETED",
     "CREATED",
     "Reading",
+    "arguments",
     "begun",
     "call_item",
     "canonical",
+    "closed",
+    "final",
     "message_item",
+    "opened",
     "read",
     "text",
+    "told",
 ]
 
 CREATED = event("created", response={"id": "resp_1", "status": "in_progress"})
@@ -58,6 +63,26 @@ def begun(item: Event) -> Event:
     """Make of a finished item the one that is announced."""
     empty: Event = {"content": []} if item["type"] == "message" else {"arguments": ""}
     return {**item, **empty, "status": "in_progress"}
+
+
+def opened(item: Event, index: int | None = None) -> Event:
+    """Announce an item that is given as it will be finished."""
+    return event("output_item.added", index, item=begun(item))
+
+
+def closed(item: Event, index: int | None = None) -> Event:
+    """End an item."""
+    return event("output_item.done", index, item=item)
+
+
+def final(*items: Event, status: str = "completed") -> Event:
+    """Make a terminal event with an output."""
+    return event(status, response={"status": status, "output": items})
+
+
+def arguments(delta: object, **place: Any) -> Event:
+    """Make a delta of a call's arguments, with whatever place its server gives it."""
+    return {**event("function_call_arguments.delta", delta=delta), **place}
 
 
 def text(delta: object, **place: Any) -> Event:
@@ -131,3 +156,8 @@ def read(*payloads: Event | bytes | ServerSentEvent, **options: Any) -> list[str
     """Read a whole turn, its end included; return the lines."""
     reading = Reading(**options)
     return [*reading.take(*payloads), *reading.lines(reading.turn.close())]
+
+
+def told(*payloads: Event, end: Event = COMPLETED, **options: Any) -> list[str]:
+    """Read what stands between a turn's first and last event; return its lines."""
+    return read(CREATED, *payloads, end, **options)[1:-1]
