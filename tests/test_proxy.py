@@ -176,10 +176,8 @@ async def test_a_closed_port_is_a_502_and_the_log_says_where_and_why(
     async with aclosing(ProxyApp(f"http://127.0.0.1:{port}/v1")) as app:
         messages = await ask(app, http_scope(), b"{}")
     assert_unreachable(messages)
-    assert caplog.messages == [
-        f"The model server at http://127.0.0.1:{port} cannot be reached: "
-        f"Connect call failed ('127.0.0.1', {port})."
-    ]
+    reason = f"Connect call failed ('127.0.0.1', {port})"
+    assert caplog.messages == [f"The model server at http://127.0.0.1:{port} cannot be reached: {reason}."]
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n\r\n"])

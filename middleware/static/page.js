@@ -29,10 +29,10 @@ async function send(text) {
   let told = "The answer is complete.";
   try {
     const output = await ask([...history, message], answer, mine.signal);
-    history.push(message);
+    history.push(message, ...output);
   } catch (error) {
     told = mine.signal.aborted ? "Stopped." : "";
-    if (false) complain(describe(error));
+    if (!told) complain(describe(error));
   }
   following(() => answer.end());
   announce(told);
@@ -192,6 +192,6 @@ byId("dismiss").addEventListener("click", () => {
   byId("banner").hidden = true;
   prompt.focus();
 });
-
+addEventListener("pagehide", () => request?.abort());
 
 introduce();
