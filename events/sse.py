@@ -75,7 +75,8 @@ class SSEDecoder:
             RemoteProtocolError: an event is larger than `max_event` bytes. Events that the chunk holds
                 before it are returned first; then the next `feed` or `close` raises.
         """
-        self._check_size()
+        if self._size > self._max_event:
+            raise self._too_large()
         if self._head is not None:
             chunk = self._without_bom(chunk)
         events: list[ServerSentEvent] = []
@@ -94,8 +95,8 @@ class SSEDecoder:
                     position = end
                     continue
             position = self._next_line(chunk, position, limit, events)
-        if not events:
-            self._check_size()
+        if not events and self._size > self._max_event:
+            raise self._too_large()
         return events
 
     def close(self) -> list[ServerSentEvent]:
@@ -109,9 +110,8 @@ class SSEDecoder:
         self._reset()
         return events
 
-    def _check_size(self) -> None:
-        if self._size > self._max_event:
-            raise RemoteProtocolError(f"an event is larger than {self._max_event} bytes")
+    def _too_large(self) -> RemoteProtocolError:
+        return RemoteProtocolError(f"an event is larger than {self._max_event} bytes")
 
     def _without_bom(self, chunk: bytes) -> bytes:
         head = (self._head or b"") + chunk

@@ -16,7 +16,7 @@ from .errors import LocalProtocolError, RemoteProtocolError
 from .follow_up import FollowUp
 from .lowering import LoweredRequest
 from .response import ClientResponse
-from .sse import DONE, ServerSentEvent, SSEDecoder
+from .sse import DONE, SSEDecoder
 from .state import CallInput, step
 from .tools.base import ToolCall, ToolOutcome, ToolProgress
 from .turn import Turn
@@ -89,7 +89,7 @@ class Translator:
         """Take the next bytes of the current turn's event stream, cut anywhere."""
         if self._finished:
             return []
-        self._decode(lambda: self._decoder.feed(chunk))
+        self._read(chunk)
         return self._take()
 
     def receive_json(self, body: bytes) -> list[Action]:
@@ -109,7 +109,7 @@ class Translator:
         """Learn that the current turn's body is over."""
         if self._finished:
             return []
-        self._decode(self._decoder.close)
+        self._read(None)
         self._eof = True
         self._hear(self._turn.close())
         self._advance()
@@ -162,9 +162,10 @@ class Translator:
 
     # -- what a turn says ----------------------------------------------------------------------
 
-    def _decode(self, decode: Callable[[], list[ServerSentEvent]]) -> None:
+    def _read(self, chunk: bytes | None) -> None:
+        """Read the next bytes of the turn, or its end."""
         try:
-            frames = decode()
+            frames = self._decoder.close() if chunk is None else self._decoder.feed(chunk)
         except RemoteProtocolError as error:
             self._hear(self._turn.abandon(str(error)))
             return

@@ -79,9 +79,11 @@ class Turn:
         elif raw is not None and EVENT_NAMES.get(name) != frame.event:
             raw = None
         kind = ITEM_EVENTS.get(name)
-        if kind is not None:
-            return self._content(name, kind, payload, raw)
-        return self._other(name, payload, raw)
+        if kind is None:
+            return self._other(name, payload, raw)
+        if not self.started:
+            return [*self._start(None), *self._assembly.content(name, kind, payload, raw)]
+        return self._assembly.content(name, kind, payload, raw)
 
     def receive_response(self, response: dict[str, Any]) -> list[TurnEvent]:
         """Take a whole response object, the answer of a server that did not stream.
@@ -108,10 +110,6 @@ class Turn:
 
     # -- events --------------------------------------------------------------------------------
 
-    def _content(self, name: str, kind: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
-        events = self._assembly.content(name, kind, payload, raw)
-        return events if self.started else [*self._start(None), *events]
-
     def _other(self, name: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
         if name in PART_EVENTS:
             return self._part(name, payload, raw)
@@ -135,7 +133,8 @@ class Turn:
             self._note(f"dropped a {name} without a part")
             return []
         thought = "reasoning" in name or part.get("type") == "reasoning_text"
-        return self._content(name, "reasoning" if thought else "message", payload, raw)
+        kind = "reasoning" if thought else "message"
+        return [*self._start(None), *self._assembly.content(name, kind, payload, raw)]
 
     def _item(self, name: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
         body = payload.get("item")

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -23,7 +23,8 @@ class _AnnouncedServer(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         try:
-            asyncio.run(self.serve(sockets))
+            with suppress(SystemExit):  # how uvicorn ends when the application does not start
+                asyncio.run(self.serve(sockets))
         finally:
             self.settled.set()
 

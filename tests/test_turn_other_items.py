@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from imagecall.events.turn_events import Closed, Opened
+from imagecall.events.turn_events import Closed, Delta, Opened
 from transcript import Event, event
 from turn_reading import (
     COMPLETED,
     CREATED,
     Reading,
+    canonical,
     closed,
     final,
     told,
@@ -45,6 +46,29 @@ def test_the_input_of_a_custom_tool_comes_once_and_whole(payloads: list[Event]) 
     assert len(lines) == 4
 
 
+def test_the_frames_of_a_custom_tool_that_are_whole_are_handed_on() -> None:
+    reading = Reading()
+    started = event("output_item.added", 0, item={**SQL, "input": "", "status": "in_progress"})
+    frames = [canonical(one) for one in (started, custom("delta", delta="SELECT 1"))]
+    frames += [canonical(one) for one in (custom("done", input="SELECT 1"), closed(SQL, 0))]
+    reading.take(CREATED, *frames)
+    told_start, *deltas, told_end = reading.events[1:]
+    assert isinstance(told_start, Opened)
+    assert isinstance(told_end, Closed)
+    assert told_start.source is not None
+    assert told_end.source is not None
+    raws = [told_start.source[1], *(one.raw for one in deltas if isinstance(one, Delta)), told_end.source[1]]
+    assert all(one is frame.raw for one, frame in zip(raws, frames, strict=True))
+
+
+def test_a_custom_tool_call_that_nobody_announced_is_announced_with_all_that_clients_demand() -> None:
+    reading = Reading()
+    reading.take(CREATED, closed(SQL))
+    opening = reading.events[1]
+    assert isinstance(opening, Opened)
+    assert opening.body == {**SQL, "input": "", "status": "in_progress"}
+
+
 def test_an_input_that_only_its_end_tells_is_kept() -> None:
     reading = Reading()
     started = event("output_item.added", 0, item={**SQL, "input": ""})
@@ -67,10 +91,19 @@ def test_code_that_is_cut_off_stands_in_its_item_and_has_no_end() -> None:
     ]
 
 
+def test_an_item_that_is_announced_with_no_status_is_in_progress() -> None:
+    reading = Reading()
+    started = {"id": "ws", "type": "web_search_call", "status": None, "action": {}}
+    reading.take(CREATED, event("output_item.added", 0, item=started))
+    opening = reading.events[-1]
+    assert isinstance(opening, Opened)
+    assert opening.body == {**started, "status": "in_progress"}
+
+
 def test_other_hosted_items_pass_with_their_events() -> None:
     item = {"id": "ws", "type": "web_search_call", "status": "completed", "action": {}}
     payloads = [
-        event("output_item.added", 0, item={**item, "status": None}),
+        event("output_item.added", 0, item={**item, "status": None, "action": None}),
         event("web_search_call.searching", 0, "ws"),
         closed(item),
     ]

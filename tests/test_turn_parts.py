@@ -130,3 +130,17 @@ def test_a_refusal_that_stands_only_in_the_final_output_is_told() -> None:
         "0 content_part.done No.",
         "0 - message completed No.",
     ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"content": [{"type": "reasoning_text", "text": "Hm."}]},
+        {"summary": [{"type": "summary_text", "text": "Hm."}]},
+        {"encrypted_content": "QUJD"},
+    ],
+)
+def test_reasoning_that_stands_only_in_the_final_output_is_told_if_it_says_anything(content: Event) -> None:
+    item = {"id": "rs", "type": "reasoning", "summary": [], **content}
+    assert told(end=final(item))[0] == "0 + reasoning"
+    assert told(end=final({**item, **dict.fromkeys(content)})) == []
