@@ -177,5 +177,5 @@ def told_error(error: object) -> tuple[str, str]:
     if not isinstance(error, dict):
         return str(error or "it gave no reason"), "server_error"
     code = error.get("code")
-    plain = isinstance(code, str) and 0 < len(code) <= 64 and code.replace("_", "").isalnum()
+    plain = isinstance(code, str) and len(code) <= 64 and code.replace("_", "").isalnum()
     return str(error.get("message") or error), str(code) if plain else "server_error"

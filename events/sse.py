@@ -115,7 +115,7 @@ class SSEDecoder:
 
     def _without_bom(self, chunk: bytes) -> bytes:
         head = (self._head or b"") + chunk
-        if len(head) < len(_BOM) and _BOM.startswith(head):
+        if _BOM.startswith(head):
             self._head = head
             return b""
         self._head = None
@@ -133,8 +133,8 @@ class SSEDecoder:
         end = data_end + 2
         if data_end < 0 or not chunk.startswith(b"\n", data_end + 1) or end - start > self._max_event:
             return 0
-        raw = chunk if start == 0 and end == len(chunk) else chunk[start:end]
-        events.append(ServerSentEvent(chunk[start + 7 : name_end], chunk[name_end + 7 : data_end], raw))
+        name, data = chunk[start + 7 : name_end], chunk[name_end + 7 : data_end]
+        events.append(ServerSentEvent(name, data, chunk[start:end]))
         return end
 
     def _next_line(self, chunk: bytes, start: int, limit: int, events: list[ServerSentEvent]) -> int:

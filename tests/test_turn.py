@@ -239,6 +239,20 @@ def test_content_under_another_id_and_index_is_another_item(
     assert len([line for line in lines if " + message" in line]) == messages
 
 
+def test_an_item_that_nobody_announced_keeps_its_id() -> None:
+    reading = Reading()
+    reading.take(CREATED, text("Hello", item_id="msg_a"))
+    opening = reading.events[1]
+    assert isinstance(opening, Opened)
+    assert opening.body == {
+        "type": "message",
+        "id": "msg_a",
+        "status": "in_progress",
+        "role": "assistant",
+        "content": [],
+    }
+
+
 def test_an_announcement_after_its_content_is_no_second_item() -> None:
     lines = read(CREATED, text("Hello", item_id="msg_a"), opened(HELLO), closed(HELLO), COMPLETED)
     assert lines == ["started resp_1", "0 + message", *SAID, "ended completed"]

@@ -91,13 +91,21 @@ def test_code_that_is_cut_off_stands_in_its_item_and_has_no_end() -> None:
     ]
 
 
-def test_an_item_that_is_announced_with_no_status_is_in_progress() -> None:
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"status": None}, {"status": "in_progress"}),
+        ({"status": "searching"}, {"status": "searching"}),
+        ({}, {}),
+    ],
+)
+def test_only_a_status_of_null_is_put_right(given: Event, shown: Event) -> None:
     reading = Reading()
-    started = {"id": "ws", "type": "web_search_call", "status": None, "action": {}}
-    reading.take(CREATED, event("output_item.added", 0, item=started))
+    started: Event = {"id": "ws", "type": "web_search_call", "action": {}}
+    reading.take(CREATED, event("output_item.added", 0, item={**started, **given}))
     opening = reading.events[-1]
     assert isinstance(opening, Opened)
-    assert opening.body == {**started, "status": "in_progress"}
+    assert opening.body == {**started, **shown}
 
 
 def test_other_hosted_items_pass_with_their_events() -> None:
