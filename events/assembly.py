@@ -81,7 +81,7 @@ class Assembly:
         """Whether it is known whose item it is, and by which call id the client can answer it."""
         if item.kind != "function_call":
             return True
-        return bool(item.name) and bool(item.call_id or not item.implicit or self._is_ours(item.name))
+        return bool(item.name) and (not item.implicit or self._is_ours(item.name))
 
     def _is_ours(self, name: object) -> bool:
         return (

@@ -14,7 +14,12 @@ from .turn import MAX_ARGUMENTS
 from .turn_events import TurnItem
 from .wire import dumps
 
-__all__ = ["Call", "Calls", "Limits"]
+__all__ = ["AS_TEXT", "Call", "Calls", "Limits", "written_call"]
+
+AS_TEXT = (
+    "the model wrote a tool call as text; start the model server with its tool-call parser "
+    "(vLLM: --enable-auto-tool-choice --tool-call-parser …, llama.cpp: --jinja)"
+)
 
 _PATIENCE = 2
 """Turns in a row that only repeat earlier calls before the model may call no more."""
@@ -148,6 +153,17 @@ class Calls:
         self.of_turn = []
         self.offered = not last and self._patience > 0
         return not self.offered
+
+
+def written_call(item: TurnItem, name: str | None) -> bool:
+    """Tell whether a message holds a call in words, as it does where a server's tool-call parser is off.
+
+    It stays text: a user may well have asked what such a call looks like.
+    """
+    if item.kind != "message" or name is None:
+        return False
+    text = item.text
+    return f'"{name}"' in text and '"arguments"' in text
 
 
 def _key(given: Mapping[str, Any]) -> bytes:

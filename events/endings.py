@@ -6,7 +6,7 @@ from typing import Any
 
 from .arguments import parse_arguments
 from .turn_events import CallSettled, Delta, TurnEvent, TurnItem
-from .wire import STREAMED_FIELDS, dumps
+from .wire import STREAMED_FIELDS, dumps, loads
 
 __all__ = [
     "beginning",
@@ -77,6 +77,13 @@ def has_content(body: dict[str, Any]) -> bool:
     return any(str(part.get("text") or part.get("refusal") or "").strip() for part in parts)
 
 
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(loads(text), dict)
+    except ValueError:
+        return False
+
+
 def with_status(body: dict[str, Any], status: str) -> dict[str, Any]:
     """Give a closing item a final status; one it already has stays."""
     if status == "incomplete" and body["type"] in _NO_INCOMPLETE:
@@ -92,7 +99,7 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
     events: list[TurnEvent] = []
     streamed = "".join(item.arguments)
     whole = told if isinstance(told, str) and told.strip() else streamed
-    if not whole.startswith(streamed) and parse_arguments(streamed):
+    if not whole.startswith(streamed) and _is_object(streamed):
         whole = streamed  # the same object written in another way, mostly: what was read stays
     if not item.arguments_done:
         item.arguments_done = True
@@ -175,7 +182,7 @@ def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool = Fa
 def told_error(error: object) -> tuple[str, str]:
     """Read a server's error, however it is shaped: its words for the log, its code if it is a plain one."""
     if not isinstance(error, dict):
-        return str(error or "it gave no reason"), "server_error"
+        return str(error or ""), "server_error"
     code = error.get("code")
     plain = isinstance(code, str) and len(code) <= 64 and code.replace("_", "").isalnum()
     return str(error.get("message") or error), str(code) if plain else "server_error"

@@ -12,6 +12,7 @@ from typing import Any
 
 from .arguments import plain_name
 from .turn_events import TurnItem
+from .wire import CLIENT_CALLS
 
 __all__ = ["TurnItems", "match_final"]
 
@@ -28,6 +29,11 @@ class TurnItems:
     def __iter__(self) -> Iterator[TurnItem]:
         return iter(self._items)
 
+    @property
+    def client_called(self) -> bool:
+        """Whether an item waits for the client: the model cannot go on before it was answered."""
+        return any(item.kind in CLIENT_CALLS and not item.hosted for item in self._items)
+
     def open(self, kind: str | None = None) -> list[TurnItem]:
         """Return the items that have not closed, of one kind or of all."""
         return [item for item in self._items if not item.closed and kind in (None, item.kind)]
@@ -37,7 +43,7 @@ class TurnItems:
         item = TurnItem(
             body["type"],
             id=_text(body.get("id")),
-            key=key if isinstance(key, int) else None,
+            key=key,
             call_id=_text(body.get("call_id")),
             name=_text(body.get("name")),
         )

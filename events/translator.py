@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, assert_never
 
 from .actions import Action, Finish, Run, Send
-from .calls import Call, Calls, Limits
+from .calls import AS_TEXT, Call, Calls, Limits, written_call
 from .errors import LocalProtocolError, RemoteProtocolError
 from .follow_up import FollowUp
 from .lowering import LoweredRequest
@@ -21,9 +21,12 @@ from .state import CallInput, step
 from .tools.base import ToolCall, ToolOutcome, ToolProgress
 from .turn import Turn
 from .turn_events import CallSettled, Closed, Delta, Loose, Opened, Started, TurnEnded, TurnEvent
-from .wire import CLIENT_CALLS, loads
+from .wire import loads
 
 __all__ = ["Limits", "Translator"]
+
+_MAX_WORDS = 300
+"""Characters kept of what a model server says of a failure."""
 
 
 class Translator:
@@ -71,7 +74,9 @@ class Translator:
         self._failed = False
         self._finished = False
         self.notes: list[str] = []
-        """What went wrong without harm, for the log."""
+        """What went wrong, for the log."""
+        self.words: list[str] = []
+        """What the model server itself said of it; it may repeat a prompt."""
         self._begin_turn()
 
     def _begin_turn(self) -> None:
@@ -119,8 +124,8 @@ class Translator:
         """Learn that a follow-up turn was answered with an error status; nothing of it was sent on."""
         if self._finished:
             return []
-        text = body[:300].decode(errors="replace")
-        self.notes.append(f"the model server answered a follow-up turn with status {status}: {text}")
+        self.notes.append(f"the model server answered a follow-up turn with status {status}")
+        self.words.append(body[:_MAX_WORDS].decode(errors="replace"))
         again = self._follow_up.after_refusal(status, retry_after)
         if again is None:
             code = "rate_limit_exceeded" if status == 429 else "server_error"
@@ -190,6 +195,8 @@ class Translator:
                 event.item.slot, frame = self._client.open(event.body, event.source)
                 self._frames.append(frame)
             case Closed():
+                if written_call(event.item, self._lowered.name):
+                    self.notes.append(AS_TEXT)
                 self._frames.append(self._client.close(event.item.slot, event.body, event.source))
             case CallSettled():
                 self._settled(event.item.slot, event)
@@ -207,10 +214,8 @@ class Translator:
         outcome = self._calls.settle(call, event.arguments, event.problem)
         if not call.admitted:
             return
-        if outcome is not None and outcome.error is not None and not call.arguments:
-            self._conclude(call, outcome)
-            return
-        self._step(call, CallInput.START)
+        if call.arguments:
+            self._step(call, CallInput.START)
         if outcome is not None:
             self._conclude(call, outcome)
             return
@@ -257,7 +262,7 @@ class Translator:
         follow = (
             ended.status == "completed"
             and self._calls.of_turn
-            and not self._client_called()
+            and not self._turn.items.client_called
             and self._calls.offered
         )
         if not follow and not self._told_end:
@@ -270,12 +275,11 @@ class Translator:
         else:
             self._finish()
 
-    def _client_called(self) -> bool:
-        return any(item.kind in CLIENT_CALLS and not item.hosted for item in self._turn.items)
-
     def _fail(self, ended: TurnEnded) -> None:
         """Close what is open and end the response as failed, with everything made so far."""
-        self.notes.append(f"the model server failed: {ended.reason[:300]}")
+        self.notes.append(f"the model server failed: {ended.reason}")
+        if ended.words:
+            self.words.append(ended.words[:_MAX_WORDS])
         for call in list(self._calls.running.values()):
             self._conclude(call, self._calls.cut_off())
         if not self._client.started:

@@ -29,6 +29,7 @@ MAX_ARGUMENTS = 256 << 10
 
 _LIFECYCLE = ("response.created", "response.in_progress", "response.queued")
 _MAX_NOTES = 20
+_REPORTED = "it reported an error"
 
 
 class Turn:
@@ -76,7 +77,11 @@ class Turn:
                 return self._fail_with(payload["error"])
             name = payload["type"] = (frame.event or b"").decode(errors="replace")
             raw = None
-        elif raw is not None and EVENT_NAMES.get(name) != frame.event:
+        elif EVENT_NAMES.get(name) != frame.event:
+            raw = None
+        if payload.get("error") and name != "error":
+            # The official SDKs take any event with this key for an error.
+            del payload["error"]
             raw = None
         kind = ITEM_EVENTS.get(name)
         if kind is None:
@@ -170,8 +175,8 @@ class Turn:
         return [*made, ended]
 
     def _fail_with(self, error: object) -> list[TurnEvent]:
-        reason, code = told_error(error)
-        return self._start(None) + self._end(TurnEnded("failed", {}, {}, reason, code))
+        words, code = told_error(error)
+        return self._start(None) + self._end(TurnEnded("failed", {}, {}, _REPORTED, code, words=words))
 
     def _fail(self, reason: str, code: str = "server_error") -> list[TurnEvent]:
         return self._end(TurnEnded("failed", {}, {}, reason, code, broken=True))
@@ -192,8 +197,8 @@ def _ending(name: str, payload: dict[str, Any]) -> TurnEnded:
         response = {}
     status = TERMINAL.get(f"response.{response.get('status')}", TERMINAL[name])
     extra = {k: v for k, v in payload.items() if k not in ("type", "response", "sequence_number", "error")}
-    reason, code = told_error(response.get("error"))
-    return TurnEnded(status, response, extra, reason, code)
+    words, code = told_error(response.get("error"))
+    return TurnEnded(status, response, extra, _REPORTED, code, words=words)
 
 
 def _items(response: dict[str, Any]) -> list[dict[str, Any]]:

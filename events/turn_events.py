@@ -69,7 +69,7 @@ class TurnItem:
 
     kind: str
     id: str | None = None
-    key: int | None = None
+    key: object = None
     call_id: str | None = None
     name: str | None = None
     hosted: bool = False
@@ -155,7 +155,8 @@ class TurnEnded:
         status: `completed`, `incomplete` or `failed`: the response's own word, not the event's name.
         response: the server's last response object; empty when the stream was cut.
         extra: what stood beside `response` in the event.
-        reason: for the log: why it failed.
+        reason: for the log: why it failed, in words of ours.
+        words: the server's own words, which may repeat the prompt.
         code: the server's own error code, if it gave one.
         broken: the stream makes no sense any more; nothing that follows is worth waiting for.
     """
@@ -166,6 +167,7 @@ class TurnEnded:
     reason: str = ""
     code: str = "server_error"
     broken: bool = False
+    words: str = ""
 
 
 TurnEvent = Started | Opened | Delta | Loose | CallSettled | Closed | TurnEnded

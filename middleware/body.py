@@ -76,14 +76,19 @@ def _decoded(data: bytes, encoding: bytes, limit: int) -> bytes | None:
     if encoding in (b"", b"identity"):
         return data
     for window in _WINDOWS.get(encoding, ()):
-        decoder = zlib.decompressobj(window)
+        plain, rest = b"", data
         try:
-            plain = decoder.decompress(data, limit + 1)
+            while rest:  # a gzip file may have several members
+                decoder = zlib.decompressobj(window)
+                plain += decoder.decompress(rest, limit + 1 - len(plain))
+                if len(plain) > limit:
+                    raise _too_large(limit)
+                if not decoder.eof:
+                    return None
+                rest = decoder.unused_data
         except zlib.error:
             continue
-        if len(plain) > limit:
-            raise _too_large(limit)
-        return plain if decoder.eof else None
+        return plain
     return None
 
 

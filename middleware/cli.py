@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +15,7 @@ from typing import Annotated, Any
 import typer
 import uvicorn
 from rich.console import Console
+from starlette.types import ASGIApp
 
 from ..events.wire import loads
 from .asgi import ImageGenerationMiddleware
@@ -35,7 +38,10 @@ app = typer.Typer(
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.", envvar="IMAGECALL_HOST")]
-Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT")]
+Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT", min=1, max=65535)]
+_GRACE = 5
+"""Seconds that open streams may go on after Ctrl+C; then they are cut."""
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 Upstream = Annotated[
@@ -55,8 +61,7 @@ def demo(
 ) -> None:
     """Run everything on this machine: a language model, the middleware, a picture maker and a page."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
-    typer.echo(f"Open http://{host}:{port}/ in a browser. Stop with Ctrl+C.")
-    uvicorn.run(demo_app(model), host=host, port=port, log_level="warning", timeout_graceful_shutdown=3)
+    _listen(demo_app(model), host, port, "Open {url}/ in a browser. Stop with Ctrl+C.", log_level="warning")
 
 
 @app.command()
@@ -65,9 +70,9 @@ def serve(upstream: Upstream, host: Host = "127.0.0.1", port: Port = 8766, **set
     """Stand in front of a model server at a URL."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
     served = ImageGenerationMiddleware(ProxyApp(upstream), **settings)
-    typer.echo(f"Listening on http://{host}:{port}, in front of {upstream}")
     # The upstream has said its own date and name.
-    uvicorn.run(served, host=host, port=port, server_header=False, date_header=False)
+    own = {"server_header": False, "date_header": False}
+    _listen(served, host, port, f"Listening on {{url}}, in front of {upstream}", **own)
 
 
 @app.command()
@@ -82,6 +87,8 @@ def ask(
     output_format: Annotated[str | None, typer.Option("--format", help="png, jpeg or webp.")] = None,
 ) -> None:
     """Ask a model for a picture and write it to a file."""
+    if output is not None and not output.resolve().parent.is_dir():
+        raise ValueError(f"{output} cannot be written: its folder does not exist")
     options = {"size": size, "output_format": output_format}
     tool = {key: value for key, value in options.items() if value is not None}
     picture, kind = asyncio.run(ask_for_picture(prompt, url=url, model=model, tool=tool))
@@ -103,10 +110,11 @@ def record(
         settings["backend"] = "scene"
     try:
         body = loads(request.read_bytes())
+    except OSError as error:
+        raise ValueError(f"the request {request} cannot be read: {error.strerror}") from error
     except ValueError:
-        raise ValueError(f"{request} is not JSON") from None
-    turns = asyncio.run(record_exchange(upstream, body, out, settings))
-    typer.echo(f"Recorded {turns} turn{'s' if turns != 1 else ''} in {out}")
+        raise ValueError(f"the request {request} is not JSON") from None
+    typer.echo(f"Recorded in {out}: {asyncio.run(record_exchange(upstream, body, out, settings))} turn(s)")
 
 
 @app.command()
@@ -124,6 +132,21 @@ def replay(
         typer.echo(f"{folder}: the same {len(client)} bytes")
     else:
         raise ValueError(f"{folder}: the client's stream differs from the recorded one")
+
+
+def _listen(served: ASGIApp, host: str, port: int, greeting: str, **options: Any) -> None:
+    """Serve until Ctrl+C; greet only once the port is really ours."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = str(error.strerror).partition(" (while")[0]
+        raise OSError(f"cannot listen on {host}:{port} ({reason}); choose --host and --port") from error
+    name = f"[{host}]" if ":" in host else host
+    typer.echo(greeting.format(url=f"http://{name}:{port}"))
+    config = uvicorn.Config(served, timeout_graceful_shutdown=_GRACE, **options)
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _free_name(kind: str) -> Path:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .asgi import ImageGenerationMiddleware
 from .backends.base import ImageBackend
+from .backends.scene import SceneBackend
 from .llm import LanguageModel, LanguageModelError, ToldChoice, available
 from .local import lifespan
 from .proxy import ProxyApp
@@ -96,13 +97,15 @@ class _Demo:
         self._model = model
         self._wish = wish
         self._backend = backend
+        # Made here rather than at startup, whose failures reach the terminal as tracebacks.
+        self._maker = SceneBackend() if backend == "scene" else backend
         self._api: ASGIApp | None = None
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  Starlette passes it
         async with AsyncExitStack() as stack:
             upstream = await self._upstream(stack)
-            api = ImageGenerationMiddleware(upstream, self._backend)
+            api = ImageGenerationMiddleware(upstream, self._maker)
             await stack.enter_async_context(lifespan(api))
             self._api = api
             yield

@@ -113,6 +113,8 @@ class Exchange:
                 self._clock.cancel()
         for note in self._translator.notes:
             log.warning("%s", note)
+        for words in self._translator.words:
+            log.debug("the model server said: %s", words)
         for turn in self._turns:
             if turn.error is not None:
                 raise turn.error

@@ -38,11 +38,20 @@ def request_headers(headers: Iterable[RawHeader]) -> list[tuple[str, str]]:
     ]
 
 
-def response_headers(status: int, headers: Iterable[RawHeader]) -> list[RawHeader]:
-    """Choose what the client gets."""
+def response_headers(status: int, headers: Iterable[RawHeader], origin: bytes) -> list[RawHeader]:
+    """Choose what the client gets.
+
+    A redirect to the upstream's own `origin` becomes one to a path: the client must not learn of the
+    upstream, let alone go there.
+    """
     # A 304 may tell the length of the body that it does not have; ASGI servers would wait for it.
     dropped = b"content-length" if status in (204, 304) else b""
-    return [pair for pair in _end_to_end(headers) if pair[0] != dropped]
+    own = origin + b"/"
+    return [
+        (name, value[len(origin) :] if name == b"location" and value.startswith(own) else value)
+        for name, value in _end_to_end(headers)
+        if name != dropped
+    ]
 
 
 def _end_to_end(headers: Iterable[RawHeader]) -> list[RawHeader]:

@@ -1,4 +1,4 @@
-"""What the first bytes of a picture say: its format, its size, whether it has transparency.
+"""What the first bytes of a picture say, its format, size and transparency, and whether its end is there.
 
 Nothing is decoded, so nothing can be made to allocate what a forged header promises.
 """
@@ -8,7 +8,11 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-__all__ = ["Header", "MalformedError", "read_header"]
+__all__ = ["Header", "MalformedError", "is_whole", "read_header"]
+
+_PNG_END = b"IEND\xaeB`\x82"
+_JPEG_END = b"\xff\xd9"
+_GIF_END = b"\x3b"
 
 _MAX_PARTS = 4096
 """How many parts may stand before the pixels: real files have a dozen, and a forged one must end, too."""
@@ -46,6 +50,15 @@ def read_header(data: bytes) -> Header | None:
     except (struct.error, IndexError):
         raise MalformedError("The header is cut off.") from None
     return None
+
+
+def is_whole(data: bytes, output_format: str) -> bool:
+    """Tell a whole file from one that breaks off; WebP says its length at its beginning."""
+    if output_format == "webp":
+        return int.from_bytes(data[4:8], "little") + 8 <= len(data)
+    if output_format == "gif":
+        return data.rstrip(b"\0").endswith(_GIF_END)
+    return (_PNG_END if output_format == "png" else _JPEG_END) in data  # some programs add more behind it
 
 
 def _png(data: bytes) -> Header:

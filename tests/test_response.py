@@ -115,9 +115,9 @@ def test_an_id_that_was_used_before_is_replaced() -> None:
 
 def test_calls_keep_their_call_ids_and_each_is_told_from_the_others() -> None:
     response = client()
-    given = ["call_a", None, "", "call_a"]
+    given = ["call_a", None, "", "call_a", 7]
     slots = [response.open({"type": "function_call", "call_id": call_id})[0] for call_id in given]
-    assert [slot.call_id for slot in slots] == ["call_a", "call_1", "call_2", "call_3"]
+    assert [slot.call_id for slot in slots] == ["call_a", "call_1", "call_2", "call_3", "call_4"]
     output, _ = response.open({"type": "function_call_output", "call_id": "call_a"})
     assert output.call_id == "call_a"
     message, _ = response.open({"type": "message"})

@@ -21,6 +21,7 @@ from exchanges import (
     says,
     turn,
 )
+from imagecall.events.calls import AS_TEXT
 from imagecall.events.errors import LocalProtocolError
 from imagecall.events.tools.base import ToolCall, ToolOutcome
 from kite import HOSTED
@@ -183,6 +184,20 @@ def test_without_a_tool_there_is_nothing_to_translate() -> None:
     picture = {"type": "image_generation_call", "id": "ig_0", "result": "QUJD", "status": "completed"}
     with pytest.raises(LocalProtocolError):
         Steps({"model": "m", "input": [picture]})
+
+
+WRITTEN = '{"name": "image_generation", "arguments": {"prompt": "a kite"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [(WRITTEN, 1), (WRITTEN.replace("arguments", "parameters"), 0), (WRITTEN.replace("image_", "x_"), 0)],
+)
+def test_a_call_that_is_written_as_text_stays_text_and_is_noted(text: str, noted: int) -> None:
+    assert outline(exchange(ask(), turn(says(text)))) == [*OPENING, *said(text), "completed"]
+    steps = Steps(ask())
+    steps.turn(turn(says(text), oslo(1)))
+    assert steps.translator.notes == [AS_TEXT] * noted
 
 
 # -- calls that are told late or oddly -------------------------------------------------------------

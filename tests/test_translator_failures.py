@@ -120,10 +120,14 @@ def test_an_error_in_any_shape_is_told_once_in_neutral_words(error: Event, code:
     assert driven.body.endswith(b"data: [DONE]\n\n") is more.startswith(b"data: [DONE]")
 
 
-def test_the_servers_own_words_go_to_the_log() -> None:
+def test_the_servers_own_words_are_kept_apart_and_short_since_they_may_repeat_a_prompt() -> None:
     steps = Steps(ask())
-    steps.turn(frame({"error": {"message": "no memory at 10.0.0.7 " + "x" * 900}}))
-    assert steps.translator.notes == ["the model server failed: no memory at 10.0.0.7 " + "x" * 278]
+    steps.turn(frame({"error": {"message": "no memory for " + "x" * 900}}))
+    assert steps.translator.words == ["no memory for " + "x" * 286]
+    assert steps.translator.notes == ["the model server failed: it reported an error"]
+    silent = Steps(ask())
+    silent.turn(frame(event("failed", response={})))
+    assert silent.translator.words == []
 
 
 def test_an_error_for_a_client_that_wants_no_stream_may_be_tried_again() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from imagecall.events.sse import ServerSentEvent
 from imagecall.events.turn import Turn
-from imagecall.events.turn_events import Loose, Started, TurnEnded
+from imagecall.events.turn_events import Delta, Loose, Started, TurnEnded
 from transcript import Event, event
 from turn_reading import COMPLETED, CREATED, Reading, begun, call_item, canonical, message_item, read, text
 
@@ -87,7 +87,7 @@ def test_the_end_tells_the_response_and_what_stood_beside_it() -> None:
     )
     told = end(reading)
     assert (told.response, told.extra) == (response, {"timings": {"ms": 3}})
-    assert (told.reason, told.code, told.broken) == ("Too fast.", "rate_limit_exceeded", False)
+    assert (told.words, told.code, told.broken) == ("Too fast.", "rate_limit_exceeded", False)
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed"])
@@ -115,7 +115,7 @@ def test_what_a_broken_response_tells_first_in_its_output_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "reason", "code"),
+    ("payload", "words", "code"),
     [
         ({"type": "error", "error": {"code": "overloaded", "message": "Busy."}}, "Busy.", "overloaded"),
         ({"type": "error", "code": "overloaded", "message": "Busy."}, "Busy.", "overloaded"),
@@ -127,20 +127,21 @@ def test_what_a_broken_response_tells_first_in_its_output_is_told() -> None:
         ({"type": "error", "code": "", "message": "Busy."}, "Busy.", "server_error"),
     ],
 )
-def test_an_error_in_any_shape_fails_the_turn(payload: Event, reason: str, code: str) -> None:
+def test_an_error_in_any_shape_fails_the_turn(payload: Event, words: str, code: str) -> None:
     reading = Reading()
     assert reading.take(CREATED, OPENED, payload)[-2:] == ["0 - message incomplete", "ended failed"]
     told = end(reading)
-    assert (told.reason, told.code, told.broken) == (reason, code, False)
+    assert (told.words, told.code, told.broken) == (words, code, False)
+    assert words not in told.reason
 
 
 def test_an_error_without_words_is_told_as_a_whole() -> None:
     reading = Reading()
     reading.take({"type": "error", "error": {"status": 500}})
-    assert end(reading).reason == "{'status': 500}"
+    assert end(reading).words == "{'status': 500}"
     silent = Reading()
     silent.take(event("failed", response={}))
-    assert end(silent).reason == "it gave no reason"
+    assert end(silent).words == ""
 
 
 @pytest.mark.parametrize(
@@ -196,6 +197,20 @@ def test_after_the_end_nothing_counts_but_the_sentinel() -> None:
 
 
 # -- what is no part of it -------------------------------------------------------------------------
+
+
+def test_an_event_that_is_no_error_has_no_key_that_sdks_take_for_one() -> None:
+    reading = Reading()
+    frame = canonical(text("Hello", item_id="msg_a", content_index=0, error={"code": "x"}))
+    assert reading.take(CREATED, OPENED, frame)[-1] == SAID[2]
+    told = reading.events[-1]
+    assert isinstance(told, Delta)
+    assert ("error" in told.payload, told.raw) == (False, None)
+    kept = canonical(text("!", item_id="msg_a", content_index=0, error=None))
+    reading.take(kept)
+    told = reading.events[-1]
+    assert isinstance(told, Delta)
+    assert told.raw is kept.raw
 
 
 def test_heartbeats_are_swallowed_and_unknown_events_dropped_with_one_note_each() -> None:

@@ -86,19 +86,30 @@ def test_arguments_that_are_no_object_are_a_problem_when_the_turn_is_over(words:
     assert told(closed({**OURS, "arguments": words}))[1:] == [problem]
 
 
+LONG = '{"prompt":"' + "x" * 90 + '"}'
+
+
 @pytest.mark.parametrize(
     "payloads",
     [
-        [opened(OURS), delta('{"prompt":"'), delta("x" * 90), delta('"}'), ended("{}")],
-        [opened(OURS), ended('{"prompt":"' + "x" * 90 + '"}')],
-        [closed({**OURS, "arguments": '{"prompt":"' + "x" * 90 + '"}'})],
-        [event("output_item.added", 0, item={**OURS, "arguments": '{"prompt":"' + "x" * 90 + '"}'})],
+        [opened(OURS), delta(LONG[:50]), delta(LONG[50:]), closed({**OURS, "arguments": ""})],
+        [opened(OURS), delta(LONG)],
+        [opened(OURS), ended(LONG)],
+        [closed({**OURS, "arguments": LONG})],
+        [event("output_item.added", 0, item={**OURS, "arguments": LONG})],
+        [final({**OURS, "arguments": LONG})],
     ],
 )
 def test_arguments_that_are_too_long_are_a_problem_wherever_they_stand(payloads: list[Event]) -> None:
-    lines = told(*payloads, max_arguments=100)
-    assert lines[1:] == ["0 settled The arguments are longer than 100 characters."]
-    assert told(*payloads, max_arguments=103)[1].startswith("0 settled {")
+    problem = "0 settled The arguments are longer than 102 characters."
+    assert told(*payloads, max_arguments=102)[1:] == [problem]
+    assert told(*payloads, max_arguments=103)[1:] == ['0 settled {"prompt": "' + "x" * 90 + '"}']
+
+
+def test_arguments_that_are_too_long_are_not_kept() -> None:
+    reading = Reading(max_arguments=100)
+    reading.take(CREATED, opened(OURS), *[delta("x" * 60) for _ in range(9)])
+    assert [item.arguments for item in reading.turn.items] == [["x" * 60]]
 
 
 @pytest.mark.parametrize("end", ["incomplete", "failed", "cancelled"])

@@ -99,6 +99,21 @@ def test_reasoning_keeps_what_was_not_streamed_of_it() -> None:
     assert told(closed(item)) == ["0 + reasoning", "0 - reasoning Hm."]
 
 
+def test_reasoning_that_was_not_streamed_is_not_streamed_at_its_end() -> None:
+    content = [{"type": "reasoning_text", "text": "Hm."}]
+    assert told(closed({"id": "rs", "type": "reasoning", "summary": [], "content": content})) == [
+        "0 + reasoning",
+        "0 - reasoning Hm.",
+    ]
+
+
+@pytest.mark.parametrize("kind", [[], {}, None, 7])
+def test_a_part_whose_type_is_none_passes_as_it_is(kind: object) -> None:
+    part = event("content_part.added", part={"type": kind}, **PLACE)
+    item = {**HELLO, "content": [{"type": kind}]}
+    assert told(opened(HELLO), part, closed(item))[1:] == ["0 content_part.added", "0 - message completed"]
+
+
 def test_parts_of_unknown_types_and_annotations_pass_as_they_are() -> None:
     strange = {"type": "output_audio", "data": "x"}
     note = event("output_text.annotation.added", annotation={"type": "url_citation"}, **PLACE)

@@ -181,3 +181,12 @@ def test_announcements_and_ends_without_an_item_are_dropped_with_one_note_each()
         "dropped a response.output_item.added without an item",
         "dropped a response.output_item.done without an item",
     ]
+
+
+def test_open_items_find_their_own_end_in_whatever_order_the_final_output_has_them() -> None:
+    other = message_item("msg_b", "Bye")
+    lines = read(CREATED, opened(HELLO), opened(other), final(other, HELLO))
+    assert [line for line in lines if " - " in line] == [
+        "1 - message completed Bye",
+        "0 - message completed Hello",
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from imagecall.events.turn_events import Closed, Delta
 from transcript import Event, event
-from turn_reading import CREATED, Reading, begun, message_item, text, told
+from turn_reading import CREATED, Reading, begun, canonical, message_item, text, told
 
 HELLO = message_item("msg_a", "Hello")
 OPENED = event("output_item.added", 0, item=begun(HELLO))
@@ -218,3 +218,25 @@ def test_a_part_is_announced_once_and_without_text(given: object) -> None:
     odd = event("content_part.added", part={**PART, "text": given}, **PLACE)
     assert told(OPENED, odd, PART_ADDED, *TEXTS, DONE) == WHOLE
     assert deltas(OPENED, odd, name="content_part.added")[0]["part"] == PART
+
+
+def test_a_frame_that_contradicts_the_stream_is_not_handed_on() -> None:
+    reading = Reading()
+    reading.take(CREATED, OPENED, TEXTS[0])
+    wrong = [
+        event("output_text.done", text="Goodbye", logprobs=[], **PLACE),
+        event("content_part.done", part={**PART, "text": "Goodbye"}, **PLACE),
+    ]
+    reading.take(*map(canonical, wrong))
+    ends = [one for one in reading.events[-2:] if isinstance(one, Delta)]
+    assert [(one.payload.get("text"), one.raw) for one in ends] == [("Hel", None), (None, None)]
+    assert ends[1].payload["part"]["text"] == "Hel"
+
+
+def test_a_frame_without_what_sdks_demand_is_not_handed_on() -> None:
+    reading = Reading()
+    bare = event("output_text.done", text="Hel", **PLACE)
+    reading.take(CREATED, OPENED, TEXTS[0], canonical(bare))
+    end = reading.events[-1]
+    assert isinstance(end, Delta)
+    assert (end.payload, end.raw) == ({**bare, "logprobs": []}, None)

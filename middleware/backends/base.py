@@ -111,7 +111,8 @@ class ImageBackend(Protocol):
     async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image | bytes:
         """Make one picture; its encoded bytes will do.
 
-        Cancelling the call must stop the work: the client has gone.
+        Cancelling the call must stop the work: the client has gone. A preview is an unfinished state:
+        never hand over the finished picture as one.
 
         Raises:
             ImageError: the picture could not be made, in words that help.
