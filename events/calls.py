@@ -105,6 +105,11 @@ class Calls:
         self._earlier: dict[bytes, ToolOutcome] = {}
         self._patience = _PATIENCE
 
+    @property
+    def to_be_told(self) -> bool:
+        """Whether the model has called in this turn and may go on once it hears how that ended."""
+        return self.offered and bool(self.of_turn)
+
     def admit(self, item: TurnItem, new_id: Callable[[str], str]) -> Call:
         """Take a call that the model has begun, and decide whether it may run."""
         admitted = self.offered and self._left > 0

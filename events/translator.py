@@ -259,12 +259,8 @@ class Translator:
         ended = self._turn.ended
         if ended is None or self._finished or self._calls.running:
             return
-        follow = (
-            ended.status == "completed"
-            and self._calls.of_turn
-            and not self._turn.items.client_called
-            and self._calls.offered
-        )
+        calls, items = self._calls, self._turn.items
+        follow = ended.status == "completed" and calls.to_be_told and not items.client_called
         if not follow and not self._told_end:
             self._tell_end(ended)
         if not self._eof:

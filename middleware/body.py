@@ -78,7 +78,7 @@ def _decoded(data: bytes, encoding: bytes, limit: int) -> bytes | None:
     for window in _WINDOWS.get(encoding, ()):
         plain, rest = b"", data
         try:
-            while rest:  # a gzip file may have several members
+            while True:
                 decoder = zlib.decompressobj(window)
                 plain += decoder.decompress(rest, limit + 1 - len(plain))
                 if len(plain) > limit:
@@ -86,9 +86,10 @@ def _decoded(data: bytes, encoding: bytes, limit: int) -> bytes | None:
                 if not decoder.eof:
                     return None
                 rest = decoder.unused_data
+                if not rest:  # else it is a gzip file of several members
+                    return plain
         except zlib.error:
             continue
-        return plain
     return None
 
 

@@ -63,13 +63,13 @@ def read_image(data: bytes, *, max_bytes: int, max_pixels: int, **facts: Any) ->
         raise ImageError("The data is not a PNG, JPEG, WebP or GIF picture.", code="not_an_image")
     if not header.width * header.height:
         raise ImageError("The picture has no pixels.", code="not_an_image")
-    if not is_whole(data, header.output_format):
-        raise ImageError("The picture breaks off before its end.", code="image_truncated")
     if header.width * header.height > max_pixels:
         size = f"{header.width}x{header.height}"
         raise ImageError(
             f"The picture is {size}; at most {max_pixels} pixels are allowed.", code="image_too_large"
         )
+    if not is_whole(data, header.output_format):
+        raise ImageError("The picture breaks off before its end.", code="image_truncated")
     return Image(
         data=data,
         output_format=header.output_format,

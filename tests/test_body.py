@@ -94,6 +94,11 @@ async def test_what_cannot_be_decoded_is_left_to_the_inner_application(encoding:
     assert body == RequestBody([piece(data)], None)
 
 
+async def test_all_members_of_a_gzip_body_count() -> None:
+    packed = gzip.compress(TEXT[:5]) + gzip.compress(TEXT[5:])
+    assert (await read(packed, b"gzip")).data == TEXT
+
+
 @pytest.mark.parametrize("encoding", [b"gzip", b"deflate"])
 async def test_a_body_that_unpacks_beyond_the_limit_is_refused(encoding: bytes) -> None:
     packed = {b"gzip": gzip.compress, b"deflate": zlib.compress}[encoding]

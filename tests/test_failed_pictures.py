@@ -150,7 +150,7 @@ async def test_the_time_for_a_picture_counts_from_its_call_queue_included() -> N
     assert len(painter.asked) == 1
 
 
-async def test_a_picture_that_times_out_while_its_preview_is_held_up_loses_no_frame() -> None:
+async def test_a_client_that_reads_slowly_uses_up_none_of_the_pictures_time_and_loses_no_frame() -> None:
     clock, painter = Clock(), Painter(waits=True)
     painter.may_preview.clear()
     tools = [{**HOSTED, "partial_images": 1}]
@@ -160,9 +160,15 @@ async def test_a_picture_that_times_out_while_its_preview_is_held_up_loses_no_fr
         client.sent_to.clear()
         painter.may_preview.set()
         await client.sent_to.wait()
-        await clock.forward(300)
-        assert painter.cancelled == [KITE]
+        await clock.forward(299)
+        assert painter.cancelled == []
         client.reads.set()
+        await client.heard(b"partial_image_b64")
+        await settle()
+        await clock.forward(299)
+        assert painter.cancelled == []
+        await clock.forward(2)
+        assert painter.cancelled == [KITE]
     assert check_stream(client.body, tools=tools) == []
     item = read_events(client.body)[-1]["response"]["output"][0]
     assert item["error"]["code"] == "timeout"

@@ -65,7 +65,7 @@ def test_a_gif_is_as_large_as_its_first_frame_even_if_that_exceeds_the_screen() 
 
 def test_a_gif_without_a_global_palette_is_measured() -> None:
     frame = b"," + struct.pack("<HHHH", 0, 0, 5, 4) + b"\0"
-    data = b"GIF87a" + struct.pack("<HHBBB", 5, 4, 0, 0, 0) + frame
+    data = b"GIF87a" + struct.pack("<HHBBB", 5, 4, 0, 0, 0) + frame + b";"
     assert read(data) == Image(data, "gif", 5, 4)
 
 
@@ -132,6 +132,14 @@ def test_no_bytes_make_the_header_reader_fail_otherwise(magic: bytes, rest: byte
     except MalformedError:
         return
     assert header is not None
+
+
+@pytest.mark.parametrize("output_format", ["PNG", "JPEG", "WEBP", "GIF"])
+def test_a_picture_that_breaks_off_is_refused_and_one_with_more_behind_it_is_not(output_format: str) -> None:
+    data = encoded(drawn(), output_format)
+    padding = b"\0\0" if output_format == "GIF" else b"tail"
+    assert read(data + padding).output_format == output_format.lower()
+    assert refused(read, data[:-2]).code == "image_truncated"
 
 
 def test_the_limits_hold_before_anything_is_decoded() -> None:
