@@ -11,7 +11,7 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 from imagecall.middleware.proxy import ProxyApp
-from loopback import Client, answering, ask, body_of, http_scope, raw_server
+from loopback import Client, answering, ask, body_of, http_scope, raw_server, read_request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
 OK_MESSAGES = [
@@ -233,3 +233,23 @@ async def test_the_lifespan_closes_the_connections_and_a_later_request_opens_new
 async def test_an_unknown_scope_is_an_error() -> None:
     with pytest.raises(NotImplementedError, match="no ASGI scope of type 'mqtt'"):
         await ProxyApp("http://127.0.0.1:9")({"type": "mqtt"}, asyncio.Queue().get, asyncio.Queue().put)
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("http://{host}/v1/responses?a=1", "/v1/responses?a=1"),
+        ("http://elsewhere.test/v1", "http://elsewhere.test/v1"),
+        ("/v1/responses", "/v1/responses"),
+    ],
+)
+async def test_a_redirect_of_the_upstream_to_itself_stays_on_this_side(location: str, told: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await read_request(reader)
+        host = request.split(b"Host: ")[1].split(b"\r\n")[0].decode()
+        head = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {location.format(host=host)}\r\n"
+        writer.write(head.encode() + b"Content-Length: 0\r\n\r\n")
+
+    async with raw_server(serve) as url, aclosing(ProxyApp(url)) as app:
+        messages = await ask(app, http_scope(), b"{}")
+    assert (b"location", told.encode()) in messages[0]["headers"]
