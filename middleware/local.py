@@ -7,11 +7,14 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp, Message, Scope
 
 from .answers import Headers
 
 __all__ = ["Answer", "lifespan", "post"]
+
+OnBytes = Callable[[int, bytes], None]
+"""Is shown an answer's status and a piece of its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ async def post(
     body: bytes,
     *,
     headers: Headers | None = None,
-    on_bytes: Callable[[int, bytes], None] | None = None,
+    on_bytes: OnBytes | None = None,
 ) -> Answer:
     """POST a JSON body and read the answer to its end.
 
@@ -40,33 +43,44 @@ async def post(
         headers: more request headers.
         on_bytes: is shown the status and each piece of the body as it comes.
     """
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-    ended = asyncio.Event()
-    status = 0
-    answered: Headers = []
-    pieces: list[bytes] = []
+    client = _Client(body, on_bytes)
+    await app(_scope(path, len(body), headers or []), client.receive, client.send)
+    return Answer(client.status, client.headers, b"".join(client.pieces))
 
-    async def receive() -> Message:
-        if pending:
-            return pending.pop()
-        await ended.wait()
+
+class _Client:
+    """The client's end of one request."""
+
+    def __init__(self, body: bytes, on_bytes: OnBytes | None) -> None:
+        self._pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        self._on_bytes = on_bytes
+        self._ended = asyncio.Event()
+        self.status = 0
+        self.headers: Headers = []
+        self.pieces: list[bytes] = []
+
+    async def receive(self) -> Message:
+        if self._pending:
+            return self._pending.pop()
+        await self._ended.wait()
         return {"type": "http.disconnect"}
 
-    async def send(message: Message) -> None:
-        nonlocal status
+    async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            status = message["status"]
-            answered.extend(message.get("headers", ()))
+            self.status = message["status"]
+            self.headers.extend(message.get("headers", ()))
             return
         piece = message.get("body", b"")
-        pieces.append(piece)
-        if on_bytes is not None and piece:
-            on_bytes(status, piece)
+        self.pieces.append(piece)
+        if self._on_bytes is not None and piece:
+            self._on_bytes(self.status, piece)
         if not message.get("more_body", False):
-            ended.set()
+            self._ended.set()
 
-    own = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    scope = {
+
+def _scope(path: str, length: int, headers: Headers) -> Scope:
+    own = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
+    return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
@@ -76,12 +90,10 @@ async def post(
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": b"",
-        "headers": [*own, *(headers or [])],
+        "headers": [*own, *headers],
         "client": None,
         "server": None,
     }
-    await app(scope, receive, send)
-    return Answer(status, answered, b"".join(pieces))
 
 
 @contextlib.asynccontextmanager

@@ -51,15 +51,11 @@ class ImageGeneration:
         """How many previews of one picture the client wants at most, 0–3."""
         return self.declaration.partial_images or 0
 
-    def function(self, name: str, *, pictures: int = 0) -> dict[str, Any]:  # noqa: ARG002
+    def function(self, name: str) -> dict[str, Any]:
         """Make the function tool that the model sees instead.
 
-        Options are offered only where the declaration leaves them open.
-
-        Args:
-            name: the function's name in this request.
-            pictures: how many pictures of the conversation are in reach. The selectors of an edit
-                belong here, and only when there is one; without edits the number changes nothing.
+        Options are offered only where the declaration leaves them open. The selectors of an edit
+        belong here too, once there are pictures in reach.
         """
         pinned = self.declaration.pinned()
         options = {key: schema for key, schema in _options(pinned).items() if key not in pinned}
