@@ -51,7 +51,6 @@ class FollowUp:
         self._last = False
         self._without: frozenset[str] = frozenset()
         self._tried_later = False
-        self._tried_plain = False
 
     def next(self, turn: Turn) -> NextTurn:
         """Ask again after a turn whose calls have all ended."""
@@ -67,7 +66,7 @@ class FollowUp:
                 self._items.append(replay)
         self._turns_left -= 1
         self._last = self._calls.next_turn(last=self._turns_left <= 0)
-        self._tried_later = self._tried_plain = False
+        self._tried_later = False
         return NextTurn(self._body())
 
     def after_refusal(self, status: int, retry_after: float | None) -> NextTurn | None:
@@ -83,10 +82,7 @@ class FollowUp:
         self._without = frozenset({"reasoning"})
         self._feedback = "text"
         plain = self._body()
-        if self._tried_plain or plain == before:
-            return None
-        self._tried_plain = True
-        return NextTurn(plain)
+        return None if plain == before else NextTurn(plain)
 
     def _body(self) -> dict[str, Any]:
         return self._lowered.next_turn(

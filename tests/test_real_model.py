@@ -48,7 +48,7 @@ def test_asked_to_draw_the_model_draws_and_says_so(client: openai.OpenAI) -> Non
     (picture,) = pictures(response)
     assert picture.status == "completed"
     assert base64.b64decode(picture.result).startswith(b"\x89PNG")
-    assert picture.revised_prompt == "a red cat"
+    assert "red cat" in picture.revised_prompt.lower()
     assert picture.size == "256x256"
     assert response.output_text.strip()
     told = [name.removeprefix(IMAGE) for name in types if name.startswith(IMAGE)]
@@ -69,7 +69,7 @@ def test_a_second_turn_draws_again(client: openai.OpenAI) -> None:
     _, second = stream(client, [*history, {"role": "user", "content": "Now draw a blue one"}])
     (picture,) = pictures(second)
     assert picture.status == "completed"
-    assert "blue" in picture.revised_prompt
+    assert "blue" in picture.revised_prompt.lower()
     assert picture.id != pictures(first)[0].id
 
 

@@ -253,6 +253,12 @@ def test_a_response_is_given_up_while_only_a_picture_is_waited_for() -> None:
         assert late == []
 
 
+def test_a_response_is_given_up_while_a_picture_and_the_end_of_the_body_are_waited_for() -> None:
+    steps = Steps(ask())
+    steps.take(steps.translator.receive(KITE))
+    assert steps.take(steps.translator.abandon("too slow")) == [CANCELLED, "error", "failed", "finish"]
+
+
 def test_a_response_is_given_up_between_two_turns() -> None:
     steps = Steps(ask())
     steps.turn(KITE)
