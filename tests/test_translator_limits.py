@@ -157,6 +157,16 @@ def test_calls_beyond_the_limit_are_neither_shown_nor_run_and_the_model_is_told(
     ]
 
 
+def test_a_model_that_runs_wild_gets_ten_pictures() -> None:
+    turns = [
+        turn(painting(f"kite {number}"), painting(f"dog {number}", 1, "fc_b"), number_of=number)
+        for number in range(1, 7)
+    ]
+    driven = exchange(ask(), *turns, DONE)
+    assert len(driven.runs) == 10
+    assert [each["status"] for each in told(driven.asked[6])][-2:] == ["not run", "not run"]
+
+
 def test_a_limit_of_no_calls_runs_none_and_then_the_model_must_answer() -> None:
     driven = exchange(ask(max_tool_calls=0), kite(1), kite(2), DONE)
     assert outline(driven) == [*OPENING, *said("Done."), "completed"]
