@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, field_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ..events.calls import Limits
 from ..events.lowering import LoweringOptions
 from ..events.sse import MAX_EVENT
 from ..events.turn import MAX_ARGUMENTS
+from ..events.wire import loads
 
 __all__ = ["Settings", "SettingsError", "load_settings"]
 
 Names = Annotated[tuple[str, ...], NoDecode]
 """Several words; in a variable or option separated by commas."""
+
+Strings = Annotated[dict[str, str], NoDecode]
+Object = Annotated[dict[str, Any], NoDecode]
+"""A mapping; in a variable or option a JSON object."""
 
 
 class SettingsError(ValueError):
@@ -27,10 +42,86 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="IMAGECALL_", frozen=True, extra="forbid")
 
-    backend: Literal["scene"] | None = Field(
+    backend: Literal["scene", "openai", "mcp"] | None = Field(
         default=None,
-        description="Who makes the pictures: scene (an offline placeholder), or in Python any object. "
+        description="Who makes the pictures: openai (a server with an Images API), mcp (an MCP server), "
+        "scene (an offline placeholder), or in Python any object. "
         "Without one the model's calls reach the client as ordinary function calls.",
+    )
+    backend_url: str | None = Field(
+        default=None, description="The Images API's base with its /v1, or the MCP server's URL."
+    )
+    backend_command: str | None = Field(
+        default=None, description="The command that starts an MCP server which speaks over stdio."
+    )
+    backend_api_key: SecretStr | None = Field(
+        default=None, description="Sent to the image server as a bearer token, and to nobody else."
+    )
+    backend_headers: Strings = Field(
+        default={}, description="More headers for the image server, a JSON object."
+    )
+    backend_model: str | None = Field(
+        default=None, description="The model to name to the image server; left out, none is named."
+    )
+    backend_models: Strings = Field(
+        default={},
+        description="Globs of the declared model to the image server's own names, a JSON object.",
+    )
+    backend_body: Object = Field(
+        default={}, description="More fields for each request to the Images API, a JSON object."
+    )
+    backend_drop: Names = Field(
+        default=(), description="Options never sent to the Images API, such as quality,background."
+    )
+    backend_edits: Literal["multipart", "json"] = Field(
+        default="multipart", description="How pictures to edit travel to the Images API."
+    )
+    backend_response_format: Literal["auto", "b64_json", "none"] = Field(
+        default="auto", description="Whether response_format is sent; auto: not for gpt-image models."
+    )
+    backend_stream: bool = Field(
+        default=True, description="Whether the Images API is asked for a stream when previews are wanted."
+    )
+    backend_origins: Names = Field(
+        default=(), description="Further origins that picture URLs of the image server may point to."
+    )
+    backend_tool: str | None = Field(
+        default=None, description="The MCP server's tool; left out, the one that makes pictures is found."
+    )
+    backend_arguments: Object | None = Field(
+        default=None, description="A template of the MCP tool's arguments, a JSON object."
+    )
+    backend_timeout: PositiveFloat = Field(
+        default=300.0, description="Seconds one request to the image server may take."
+    )
+    backend_retries: NonNegativeInt = Field(
+        default=2, description="Further attempts when the image server is busy or cannot be reached."
+    )
+    backend_concurrency: PositiveInt = Field(
+        default=4, description="Pictures that one image server makes at a time; others wait."
+    )
+    backend_queue: NonNegativeFloat = Field(
+        default=120.0, description="Seconds a picture may wait for the image server; then it fails."
+    )
+    store: str = Field(
+        default="memory",
+        description="Where pictures and responses are kept for later turns: memory, none, or redis://….",
+    )
+    store_ttl: PositiveFloat = Field(default=86_400.0, description="Seconds something stays in the store.")
+    store_entries: PositiveInt = Field(default=10_000, description="Entries of the store in memory.")
+    store_bytes: PositiveInt = Field(default=256 << 20, description="Bytes of the store in memory.")
+    workspace_dir: Path | None = Field(
+        default=None, description="The folder whose pictures the model may name by path to have them edited."
+    )
+    artifact_dir: Path | None = Field(
+        default=None, description="The folder into which each finished picture is also written."
+    )
+    artifact_hint: bool = Field(
+        default=False, description="Whether the model is told where the picture was written."
+    )
+    fetch_hosts: Names = Field(
+        default=(),
+        description="Hosts (globs) from which pictures to edit may be fetched by URL; none by default.",
     )
     models: Names = Field(
         default=("*",), description="Globs of the models to act for; others are left alone."
@@ -81,12 +172,24 @@ class Settings(BaseSettings):
         default=5.0, description="Seconds the inner application has to stop once the client has gone."
     )
 
-    @field_validator("models", "paths", "cors_origins", mode="before")
+    @field_validator(
+        "models", "paths", "cors_origins", "backend_drop", "backend_origins", "fetch_hosts", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(word.strip() for word in value.split(",") if word.strip())
         return value
+
+    @field_validator("backend_headers", "backend_models", "backend_body", "backend_arguments", mode="before")
+    @classmethod
+    def _parse(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return loads(value.encode())
+        except ValueError:
+            raise ValueError("Input should be a JSON object") from None
 
     def limits(self) -> Limits:
         """Return what the translator needs of the limits."""
