@@ -8,7 +8,7 @@ from typing import Any
 
 from .tools.base import ToolCall
 
-__all__ = ["Action", "Finish", "NextTurn", "Run", "Send"]
+__all__ = ["Action", "Finish", "KeepPicture", "KeepResponse", "NextTurn", "Run", "Send"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,38 @@ class NextTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepPicture:
+    """Keep a finished picture; the frames that show it come after this.
+
+    Attributes:
+        item: the finished image item, without its `result`.
+        data: that result, bare base64.
+    """
+
+    item: Mapping[str, Any]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeepResponse:
+    """Keep what the client is about to be told last; the terminal event's frame comes after this.
+
+    Attributes:
+        response: the final response object, image items without `result`.
+        upstream: the model server's own id of each turn, in order; the last one continues the
+            response. Empty when the server gives none.
+        pictures: the ids of the finished image items, in the order of the output.
+        owed: outputs of calls in the last turn that the model server has not been given: whoever
+            continues its state, and does not send the items again, must send these first.
+    """
+
+    response: Mapping[str, Any]
+    upstream: tuple[str, ...]
+    pictures: tuple[str, ...]
+    owed: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Everything is told: cancel what runs and end the body.
 
@@ -48,4 +80,4 @@ class Finish:
     failed: bool = False
 
 
-Action = Send | Run | NextTurn | Finish
+Action = Send | Run | KeepPicture | KeepResponse | NextTurn | Finish

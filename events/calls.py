@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .errors import LocalProtocolError
+from .lowering import LoweredRequest
+from .pictures import Picture
 from .response import Slot
 from .sse import MAX_EVENT
 from .state import CallState
@@ -57,6 +60,7 @@ class Call:
         arguments: those merged with the declaration; empty while they are not good.
         final: the finished item without its `result`; `data` is that result, bare base64.
         told: what the model hears of it in the next turn.
+        key: what makes two calls equal.
         repeated: it equals a call of an earlier turn, and has that call's outcome.
     """
 
@@ -70,6 +74,7 @@ class Call:
     final: dict[str, Any] = field(default_factory=dict)
     data: bytes = b""
     told: str = _TOO_MANY
+    key: bytes = b""
     repeated: bool = False
     previews: int = 0
 
@@ -77,32 +82,34 @@ class Call:
 class Calls:
     """All calls of one response.
 
+    Args:
+        lowered: the request; its tool is the one that is called.
+        limits: how many and how long they may be.
+        strict: unknown arguments are an error for the model.
+
     Attributes:
+        tool: the tool.
         offered: whether the model may call in the current turn.
         of_turn: the current turn's calls, those that are not run included.
         running: calls whose tool is at work, by id.
         painted: whether any picture was finished.
     """
 
-    def __init__(
-        self,
-        tool: HostedTool,
-        limits: Limits,
-        *,
-        offered: bool = True,
-        strict: bool = False,
-        max_tool_calls: int | None = None,
-    ) -> None:
-        self.tool = tool
-        self.offered = offered
+    def __init__(self, lowered: LoweredRequest, limits: Limits, *, strict: bool) -> None:
+        if lowered.tool is None:
+            raise LocalProtocolError("a request without the tool needs no translation")
+        self.tool: HostedTool = lowered.tool
+        self.offered = lowered.offered
         self.of_turn: list[Call] = []
         self.running: dict[str, Call] = {}
         self.painted = False
         self._strict = strict
         self._max_prompt = limits.max_prompt
-        self._left = limits.max_images if max_tool_calls is None else min(limits.max_images, max_tool_calls)
+        wanted = lowered.max_tool_calls
+        self._left = limits.max_images if wanted is None else min(limits.max_images, wanted)
         self._outcomes: dict[bytes, ToolOutcome] = {}
         self._earlier: dict[bytes, ToolOutcome] = {}
+        self._made: list[Picture] = []
         self._patience = _PATIENCE
 
     @property
@@ -126,21 +133,26 @@ class Calls:
         if given is None:
             error = ToolError(problem, code="invalid_arguments", type="image_generation_user_error")
             return ToolOutcome(error=error)
-        earlier = self._earlier.get(_key(given))
-        call.repeated = earlier is not None
+        call.key = _key(given)
+        refusal = None
         try:
-            call.arguments = self.tool.arguments(given, strict=self._strict, max_prompt=self._max_prompt)
+            call.arguments = self.tool.arguments(
+                given, strict=self._strict, max_prompt=self._max_prompt, made=self._made
+            )
+            call.key = _key(call.arguments)
         except ToolArgumentError as refused:
-            return ToolOutcome(error=refused.error)
-        return earlier
+            refusal = ToolOutcome(error=refused.error)
+        earlier = self._earlier.get(call.key)
+        call.repeated = earlier is not None
+        return refusal or earlier
 
     def conclude(self, call: Call, outcome: ToolOutcome) -> None:
         """Note how a call ended."""
         self.running.pop(call.id, None)
-        self._outcomes[_key(call.given)] = outcome
+        self._outcomes[call.key] = outcome
         call.final = self.tool.finished(call.id, call.arguments or call.given, outcome)
         call.data = outcome.data
-        call.told = self.tool.feedback(call.final)
+        call.told = self.tool.feedback(call.final, outcome.path)
         self.painted |= outcome.error is None
 
     def cut_off(self) -> ToolOutcome:
@@ -155,6 +167,9 @@ class Calls:
         self._patience = self._patience - 1 if stuck else _PATIENCE
         self._earlier |= self._outcomes
         self._outcomes = {}
+        # Pictures of this turn count from the next one on: the model had not heard of them when it
+        # called, and which is finished first is chance.
+        self._made += [Picture(call.id, data=call.data) for call in self.of_turn if call.data]
         self.of_turn = []
         self.offered = not last and self._patience > 0
         return not self.offered
@@ -171,8 +186,16 @@ def written_call(item: TurnItem, name: str | None) -> bool:
     return f'"{name}"' in text and '"arguments"' in text
 
 
-def _key(given: Mapping[str, Any]) -> bytes:
-    """Make equal what only letter case and spacing tell apart: models that repeat themselves vary these."""
-    prompt = given.get("prompt")
-    plain = {"prompt": " ".join(prompt.split()).casefold()} if isinstance(prompt, str) else {}
-    return dumps(dict(sorted({**given, **plain}.items())))
+def _key(arguments: Mapping[str, Any]) -> bytes:
+    """Make equal what only letter case and spacing tell apart: models that repeat themselves vary these.
+
+    Which pictures an edit starts from counts, not how they were named: the same words over a newer
+    picture are another call. The mask is the client's, the same for all calls.
+    """
+    same = {key: value for key, value in arguments.items() if key != "mask"}
+    if isinstance(prompt := arguments.get("prompt"), str):
+        same["prompt"] = " ".join(prompt.split()).casefold()
+    if isinstance(images := arguments.get("images"), tuple):
+        # A picture without any name is the user's own; their number tells which ones are meant.
+        same["images"] = [(picture.id, picture.url, picture.path) for picture in images]
+    return dumps(dict(sorted(same.items())))

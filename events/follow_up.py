@@ -84,6 +84,12 @@ class FollowUp:
         plain = self._body()
         return None if plain == before else NextTurn(plain)
 
+    def owed(self, turn: Turn) -> tuple[dict[str, Any], ...]:
+        """Return the outputs of a last turn's calls, which the model server will not be sent any more."""
+        return tuple(
+            output_item(item.call_id, item.slot.told) for item in turn.items if item.hosted and item.call_id
+        )
+
     def _body(self) -> dict[str, Any]:
         return self._lowered.next_turn(
             [*self._history, *self._items], self._outputs(), last=self._last, without=self._without

@@ -7,18 +7,20 @@ refuses `image_generation_call` items, and a text model has no use for their bas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .errors import RequestError
 from .items import call_items, is_empty, output_item, replayed
+from .known import Known
 from .tools.feedback import feedback
 from .wire import CLIENT_CALLS, dumps
 
 __all__ = [
-    "StoredImage",
+    "IMAGE_ITEM",
     "call_items",
     "image_ids",
+    "is_reference",
     "lower_history",
     "output_item",
     "replayed",
@@ -28,22 +30,8 @@ IMAGE_ITEM = "image_generation_call"
 EMPTY_MESSAGE = "msg_ig_"
 """How the ids of the empty messages begin that close a response after its last picture."""
 
-
-@dataclass(frozen=True, slots=True)
-class StoredImage:
-    """What is known of a picture that was made earlier.
-
-    Attributes:
-        id: the id of its item.
-        prompt: what it was made from; empty if unknown.
-        status: `completed` or `failed`.
-        facts: the item's other fields (`size`, `output_format`, …), without `result`.
-    """
-
-    id: str
-    prompt: str = ""
-    status: str = "completed"
-    facts: Mapping[str, Any] = field(default_factory=dict)
+_OWN_PREFIX = "ig_"
+"""How the ids of our image items begin: no model server could resolve a reference to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,48 +41,92 @@ class _Pair:
 
 
 def image_ids(items: Iterable[Any]) -> Iterator[str]:
-    """Name the image items and the references among input items, which may have to be looked up."""
+    """Name the references, and the image items without a picture, that may have to be looked up."""
     for item in items:
         if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
             continue
-        if item.get("type") == IMAGE_ITEM or _is_reference(item):
+        if is_reference(item) or (item.get("type") == IMAGE_ITEM and not has_result(item)):
             yield item["id"]
 
 
-def lower_history(items: list[Any], *, name: str, found: Mapping[str, StoredImage]) -> list[Any]:
+def is_reference(item: Mapping[str, Any]) -> bool:
+    """Recognise a reference; its type may be left out or null."""
+    kind = item.get("type")
+    return kind == "item_reference" or (kind is None and "role" not in item)
+
+
+def has_result(item: Mapping[str, Any]) -> bool:
+    """Tell whether an image item carries its picture."""
+    return isinstance(item.get("result"), str) and bool(item["result"])
+
+
+def lower_history(items: list[Any], *, name: str, known: Known) -> list[Any]:
     """Replace every image item and every reference to one by a call of `name` and its output.
 
-    All else travels on as it is, except the empty messages that this program itself once added.
-    The same items give the same result, so that prompt caches hit.
+    References to other known items give way to those items. All else travels on as it is, except the
+    empty messages that this program itself once added. The same items give the same result, so that
+    prompt caches hit.
 
     Args:
         items: the client's input items; they are not changed.
         name: the name of the function that stands in for the tool.
-        found: the pictures among them that are known, by item id.
+        known: what is known of the items that carry nothing but an id.
 
     Raises:
         RequestError: an item names a picture by its id alone, and nothing is known of it.
     """
-    taken = {item["call_id"] for item in items if _call_id(item)}
-    seen: set[str] = set()
+    entries = list(_inlined(items, known))
+    taken = {item["call_id"] for _, item in entries if _call_id(item)}
     wish = ""
     lowered: list[Any] = []
-    for position, item in enumerate(items):
+    for position, item in entries:
         if not isinstance(item, Mapping):
             lowered.append(item)
-        elif _is_image(item, found):
-            image_id = item["id"] if isinstance(item.get("id"), str) else ""
-            # Clients refer to one picture several times; to call twice would be a lie.
-            if image_id and image_id in seen:
-                continue
-            seen.add(image_id)
-            call_id = _free_call_id(image_id or str(position), taken)
+        elif item.get("type") == IMAGE_ITEM:
+            call_id = _free_call_id(_id(item) or str(position), taken)
             taken.add(call_id)
-            lowered.append(_pair(item, found.get(image_id), call_id, name, wish, position))
-        elif not _is_our_empty_message(item):
+            settled = _settled(item, known.items.get(_id(item)), position, there=_id(item) in known.pictures)
+            lowered.append(_pair(settled, call_id, name, wish))
+        else:
             wish = _user_text(item) or wish
             lowered.append(item)
     return list(_arranged(lowered))
+
+
+def _inlined(items: Iterable[Any], known: Known) -> Iterator[tuple[int, Any]]:
+    """Yield the items with their positions: known ones in place of references, and each of them once.
+
+    Clients refer to one picture several times, and to call twice would be a lie.
+    """
+    seen: set[str] = set()
+    for position, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            yield position, item
+            continue
+        inlined = _resolved(item, known)
+        if inlined is None or (inlined is item and _is_our_empty_message(item)):
+            continue
+        if inlined is not item or item.get("type") == IMAGE_ITEM:
+            if (given := _id(item)) and given in seen:
+                continue
+            seen.add(given)
+        yield position, inlined
+
+
+def _resolved(item: Mapping[str, Any], known: Known) -> Mapping[str, Any] | None:
+    """Return what a reference stands for, None if that says nothing; any other item as it is."""
+    given = _id(item)
+    if not given or not is_reference(item):
+        return item
+    stored = known.items.get(given)
+    if (stored is None and given.startswith(_OWN_PREFIX)) or (stored or {}).get("type") == IMAGE_ITEM:
+        return {**item, "type": IMAGE_ITEM}
+    return item if stored is None else replayed(stored)
+
+
+def _id(item: Mapping[str, Any]) -> str:
+    given = item.get("id")
+    return given if isinstance(given, str) else ""
 
 
 def _call_id(item: object) -> bool:
@@ -108,47 +140,51 @@ def _free_call_id(image_id: str, taken: set[str]) -> str:
     return call_id
 
 
-def _is_reference(item: Mapping[str, Any]) -> bool:
-    """Recognise a reference; its type may be left out or null."""
-    kind = item.get("type")
-    return kind == "item_reference" or (kind is None and "role" not in item)
-
-
-def _is_image(item: Mapping[str, Any], found: Mapping[str, StoredImage]) -> bool:
-    if item.get("type") == IMAGE_ITEM:
-        return True
-    given = item.get("id")
-    return isinstance(given, str) and _is_reference(item) and (given in found or given.startswith("ig_"))
-
-
 def _is_our_empty_message(item: Mapping[str, Any]) -> bool:
-    given = item.get("id")
-    if not isinstance(given, str) or not given.startswith(EMPTY_MESSAGE):
+    if not _id(item).startswith(EMPTY_MESSAGE):
         return False
     # References count, too: no model server knows such an id, so none could resolve it.
     return item.get("type") in (None, "message", "item_reference") and is_empty(item.get("content"))
 
 
-def _pair(
-    item: Mapping[str, Any], stored: StoredImage | None, call_id: str, name: str, wish: str, position: int
-) -> _Pair:
-    prompts = (item.get("revised_prompt"), item.get("prompt"), stored and stored.prompt, wish)
-    prompt = next((text for text in prompts if isinstance(text, str) and text.strip()), "")
-    call = call_items(call_id, name, dumps({"prompt": prompt}).decode())
-    return _Pair(call, output_item(call_id, feedback(_settled(item, stored, position))))
+def _pair(item: Mapping[str, Any], call_id: str, name: str, wish: str) -> _Pair:
+    arguments: dict[str, Any] = {"prompt": _prompt(item) or wish}
+    if item.get("action") == "edit" and item["status"] == "completed":
+        # The item does not tell which pictures it began with; most edits change the newest one. A past
+        # edit that names none would teach the model to leave the choice out.
+        arguments["num_last_images_to_include"] = 1
+    call = call_items(call_id, name, dumps(arguments).decode())
+    return _Pair(call, output_item(call_id, feedback(item)))
 
 
-def _settled(item: Mapping[str, Any], stored: StoredImage | None, position: int) -> dict[str, Any]:
-    """Find out what became of a picture: its result says more than its status."""
+def _prompt(item: Mapping[str, Any]) -> str:
+    prompts = (item.get("revised_prompt"), item.get("prompt"))
+    return next((text for text in prompts if isinstance(text, str) and text.strip()), "")
+
+
+def _settled(
+    item: Mapping[str, Any], stored: Mapping[str, Any] | None, position: int, *, there: bool
+) -> dict[str, Any]:
+    """Find out what became of a picture: its result says more than its status.
+
+    Args:
+        item: as the client sent it.
+        stored: the same item as the store has it.
+        position: where it stands in the input.
+        there: whether the store has the picture itself.
+    """
     given = {key: value for key, value in item.items() if value is not None}
-    if isinstance(item.get("result"), str) and item["result"]:
-        return {**given, "status": "completed"}
+    whole = {**(stored or {}), **given, "revised_prompt": _prompt(item) or _prompt(stored or {})}
+    if has_result(item):
+        return {**whole, "status": "completed"}
     if given.get("status") == "failed":
-        return given
+        return whole
+    if there:
+        return {**whole, "status": "completed"}
     if stored is not None:
-        return {**stored.facts, **given, "status": stored.status}
+        return {**whole, "status": stored.get("status")}
     if any(key in given for key in ("status", "revised_prompt", "prompt")):
-        return {**given, "status": "unavailable"}
+        return {**whole, "status": "unavailable"}
     param = f"input[{position}].id"
     if "id" not in given:
         raise RequestError(f"Missing required parameter: '{param}'.", param=param)

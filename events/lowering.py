@@ -8,9 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from .errors import RequestError
-from .history import StoredImage, image_ids, lower_history
+from .history import image_ids, lower_history
+from .known import Known
+from .reach import pictures_in_reach
 from .tool_choice import ForcedChoice, check_choice, lower_choice
-from .tools.image_generation import ImageGeneration
+from .tools.image_generation import Declaration, ImageGeneration
 from .toolset import client_names, find_declaration, free_name, with_function
 
 __all__ = ["LoweredRequest", "LoweringOptions", "lower_request", "references"]
@@ -47,11 +49,17 @@ class LoweringOptions:
         models: globs of the models to act for; others are left alone entirely.
         backend: whether pictures can be made here. The tool is lowered either way: without a
             backend the model's call reaches the client as an ordinary function call.
+        workspace: whether the model may name files of a workspace to edit.
+        fetch: whether pictures behind http and https URLs can be edited.
+        background: whether a store is set, without which nobody could ask for a response later.
     """
 
     forced_choice: ForcedChoice = "required"
     models: tuple[str, ...] = ("*",)
     backend: bool = True
+    workspace: bool = False
+    fetch: bool = False
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,12 @@ class LoweredRequest:
 
     Attributes:
         body: the first turn's request.
-        stream: whether the client asked for a stream.
-        tool: the tool as the client declared it; None when only the history had to be lowered, and
-            the response needs no translation.
+        stream: whether the answer is told as events: the client asked for a stream, or the response
+            is made in the background, where the events are for the log.
+        tool: the tool as the client declared it, and the pictures it can edit; None when only the
+            history had to be lowered, and the response needs no translation. Where no tool is declared
+            but `previous_response_id` had to be replaced, it is one that is never offered: the response
+            must be translated all the same, since it shows the client's id and can be continued.
         name: the function name whose calls are run here; None without a tool, and without a
             backend: then the calls are the client's.
         offered: whether the model may call it; not where the client's choice is "none" or allows
@@ -74,6 +85,9 @@ class LoweredRequest:
         json_text: whether the client wants the model's text to be JSON.
         defaults: the request's own values for a response object that must be made up.
         later: the body of later turns, the client's input in it, the turns' items not yet.
+        keep: whether the response and its pictures may be stored.
+        background: whether the client wants to ask for the response later. The model server is not
+            told: each turn is an ordinary stream.
     """
 
     body: dict[str, Any]
@@ -87,6 +101,8 @@ class LoweredRequest:
     json_text: bool
     defaults: dict[str, Any]
     later: dict[str, Any]
+    keep: bool = True
+    background: bool = False
 
     def next_turn(
         self,
@@ -121,14 +137,12 @@ def references(body: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(image_ids(items))) if isinstance(items, list) else ()
 
 
-def lower_request(
-    body: Mapping[str, Any], found: Mapping[str, StoredImage], options: LoweringOptions
-) -> LoweredRequest | None:
+def lower_request(body: Mapping[str, Any], known: Known, options: LoweringOptions) -> LoweredRequest | None:
     """Lower a request to `/v1/responses`. The body and all in it stay as they are.
 
     Args:
         body: the client's request. What is wrong in it and not ours to judge travels on.
-        found: the pictures it refers to, by item id, as far as they are known.
+        known: what is known of that to which it refers.
         options: how to talk to the model server.
 
     Returns:
@@ -140,43 +154,75 @@ def lower_request(
     model = body.get("model")
     if not any(fnmatchcase(model if isinstance(model, str) else "", glob) for glob in options.models):
         return None
-    tool = _declared_tool(body)
+    declaration = find_declaration(body)
+    if declaration is None:
+        check_choice(body.get("tool_choice"))
     functions, namespaces = client_names(body)
     name = free_name(functions | namespaces)
-    stream = body.get("stream") is True
-    lowered = {**(with_function(body, tool.function(name)) if tool else body), "stream": stream}
-    items = body.get("input")
-    if isinstance(items, list):
-        lowered["input"] = lower_history(lowered["input"], name=name, found=found)
-    if tool is None and lowered.get("input") == items:
+    tool = _tool(body, declaration, known, options)
+    background = tool is not None and _in_background(body, options)
+    stream = background or body.get("stream") is True
+    offering = with_function(body, tool.function(name)) if tool and declaration else body
+    lowered = {**offering, **_past(offering, known, name), "stream": stream}
+    if background:
+        del lowered["background"]
+    if tool is None and lowered.get("input") == body.get("input"):
         return None
-    first, later = lower_choice(lowered, name, options.forced_choice) if tool else (lowered, lowered)
+    first, later = lower_choice(lowered, name, options.forced_choice) if declaration else (lowered, lowered)
+    offered = declaration is not None and body.get("tool_choice") != "none"
     return LoweredRequest(
         body=first,
         stream=stream,
         tool=tool,
-        name=name if tool and options.backend else None,
-        offered=tool is not None and body.get("tool_choice") != "none" and name in client_names(first)[0],
+        name=name if declaration and options.backend else None,
+        offered=offered and name in client_names(first)[0],
         declared=functions,
-        echo=_echo(body, first),
+        echo=_echo(body, first, declared=declaration is not None, background=background),
         max_tool_calls=_count(body.get("max_tool_calls")),
         json_text=_wants_json(body.get("text")),
         defaults={key: body[key] for key in _TOLD_BACK if body.get(key) is not None},
         later=later,
+        keep=body.get("store") is not False,
+        background=background,
     )
 
 
-def _declared_tool(body: Mapping[str, Any]) -> ImageGeneration | None:
-    declaration = find_declaration(body)
-    if declaration is None:
-        check_choice(body.get("tool_choice"))
+def _tool(
+    body: Mapping[str, Any], declaration: Declaration | None, known: Known, options: LoweringOptions
+) -> ImageGeneration | None:
+    if declaration is None and known.previous is None:
         return None
-    if body.get("background") is True:
+    reach = pictures_in_reach(body.get("input"), known, fetch=options.fetch)
+    return ImageGeneration(declaration or Declaration(), reach, options.workspace)
+
+
+def _in_background(body: Mapping[str, Any], options: LoweringOptions) -> bool:
+    if body.get("background") is not True:
+        return False
+    if not options.background:
         raise RequestError(
-            "The image_generation tool cannot run in the background; leave out 'background'.",
+            "The image_generation tool cannot run in the background, since no store is set here; leave out "
+            "'background', or set a store.",
             param="background",
         )
-    return ImageGeneration(declaration)
+    if body.get("store") is False:
+        raise RequestError(
+            "A response in the background must be stored; leave out 'store' or 'background'.", param="store"
+        )
+    return True
+
+
+def _past(body: Mapping[str, Any], known: Known, name: str) -> dict[str, Any]:
+    """Return the fields that speak of the past, in the model server's own terms."""
+    fields: dict[str, Any] = {}
+    if known.previous is not None:
+        fields["previous_response_id"] = known.previous
+    items = body.get("input")
+    if isinstance(items, list):
+        fields["input"] = lower_history(items, name=name, known=known)
+    if known.owed:
+        fields["input"] = [*known.owed, *_input_items(fields.get("input", items))]
+    return fields
 
 
 def _input_items(given: object) -> list[Any]:
@@ -185,11 +231,16 @@ def _input_items(given: object) -> list[Any]:
     return given if isinstance(given, list) else []
 
 
-def _echo(body: Mapping[str, Any], lowered: Mapping[str, Any]) -> dict[str, Any]:
+def _echo(
+    body: Mapping[str, Any], lowered: Mapping[str, Any], *, declared: bool, background: bool
+) -> dict[str, Any]:
+    echo: dict[str, Any] = {"background": True} if background else {}
+    if not declared:
+        return {**echo, "previous_response_id": body.get("previous_response_id")}
     tools = body.get("tools")
     choice = body.get("tool_choice")
     # Tools of `additional_tools` items belong to the input: a response does not show them in `tools`.
-    echo: dict[str, Any] = {
+    echo |= {
         "tools": tools if isinstance(tools, list) else [],
         "tool_choice": "auto" if choice is None else choice,
     }

@@ -70,6 +70,7 @@ class ClientResponse:
         new_id: makes an id that begins with the given prefix and an underscore.
         now: seconds since the epoch.
         stream: False builds no frames but only the final object.
+        response_id: the id that the client has been told already; else the model server's own.
     """
 
     def __init__(
@@ -80,22 +81,33 @@ class ClientResponse:
         new_id: Callable[[str], str],
         now: Callable[[], float],
         stream: bool = True,
+        response_id: str | None = None,
     ) -> None:
         self._echo = echo
         self._defaults = {**_REQUIRED, **defaults}
         self._new_id = new_id
         self._now = now
         self._stream = stream
-        self._sequence = 0
+        self._response_id = response_id
+        self.number = 0
+        """The number of the next event."""
         self._ids: set[str] = set()
         self._call_ids: set[tuple[str, str]] = set()
         self._types: list[str] = []
         self._done: dict[int, tuple[bytes, ...]] = {}
+        self._bodies: dict[int, dict[str, Any]] = {}
         self._head: dict[str, Any] = {}
         self._usage: dict[str, Any] | None = None
         self._tool_usage: dict[str, Any] | None = None
         self.final: bytes | None = None
         """The final response object as JSON, once there is one."""
+        self.told: dict[str, Any] = {}
+        """The same as an object, but for the results of our pictures."""
+
+    @property
+    def id(self) -> str:
+        """The response's id; "" as long as nobody has said it."""
+        return str(self._head.get("id") or self._response_id or "")
 
     @property
     def started(self) -> bool:
@@ -115,7 +127,7 @@ class ClientResponse:
     def begin(self, response: Mapping[str, Any]) -> list[bytes]:
         """Send `created` and `in_progress`, made whole from a perhaps bare or empty response object."""
         head = {**self._defaults, **_known(response, self._defaults), **_NOTHING_YET}
-        identifier = head.get("id")
+        identifier = self._response_id or head.get("id")
         created = head.get("created_at")
         head["id"] = identifier if isinstance(identifier, str) and identifier else self._new_id("resp")
         head["created_at"] = created if isinstance(created, int | float) else int(self._now())
@@ -142,14 +154,14 @@ class ClientResponse:
         self, slot: Slot, payload: dict[str, Any], raw: bytes | None = None, data: bytes = b""
     ) -> bytes:
         """Send an event about an open item. `data` is base64 that becomes its `partial_image_b64`."""
-        number = self._sequence
+        number = self.number
         if (
             raw is not None
             and payload.get("sequence_number") == number
             and payload.get("output_index") == slot.index
             and payload.get("item_id") == slot.id
         ):
-            self._sequence = number + 1
+            self.number = number + 1
             return raw
         payload["item_id"] = slot.id
         payload["output_index"] = slot.index
@@ -164,6 +176,7 @@ class ClientResponse:
         head = dumps(own)
         done = (head[:-1], b',"result":"', data, b'"}') if data else (head,)
         self._done[slot.index] = done
+        self._bodies[slot.index] = own
         raw = self._raw(slot, source) if own is body else None
         payload = {"type": "response.output_item.done", "output_index": slot.index}
         return raw or self._frame(payload, b',"item":', *done, b"}")
@@ -185,8 +198,8 @@ class ClientResponse:
 
     def loose(self, payload: dict[str, Any], raw: bytes | None) -> bytes:
         """Send an event that belongs to no item."""
-        if raw is not None and payload.get("sequence_number") == self._sequence:
-            self._sequence += 1
+        if raw is not None and payload.get("sequence_number") == self.number:
+            self.number += 1
             return raw
         return self._frame(payload)
 
@@ -206,7 +219,10 @@ class ClientResponse:
         return self._frame({**fields, "type": "error", "error": fields})
 
     def end(self, status: str, response: Mapping[str, Any], extra: Mapping[str, Any], code: str) -> bytes:
-        """Send the terminal event, and keep its response object in `final`."""
+        """Send the terminal event, and keep its response object in `final` and `told`.
+
+        A `cancelled` response ends with `response.failed`: the SDKs know no event of its own.
+        """
         whole = {**self._head, **_known(response, self._head), **self._echo, "object": "response"}
         whole |= {"id": self._head["id"], "created_at": self._head["created_at"], "status": status}
         whole["usage"] = self._usage
@@ -220,11 +236,13 @@ class ClientResponse:
         else:
             whole["incomplete_details"] = None
         whole.pop("output")
+        self.told = {**whole, "output": [self._bodies[index] for index in sorted(self._bodies)]}
         items: list[bytes] = []
         for index in sorted(self._done):
             items += (b",", *self._done[index]) if items else self._done[index]
         self.final = b"".join((dumps(whole)[:-1], b',"output":[', *items, b"]}"))
-        return self._frame({"type": f"response.{status}", **extra}, b',"response":', self.final, b"}")
+        event = "failed" if status == "cancelled" else status
+        return self._frame({"type": f"response.{event}", **extra}, b',"response":', self.final, b"}")
 
     def _own_id(self, kind: str, given: object) -> str:
         prefix = _PREFIXES.get(kind, "item_ig")
@@ -256,15 +274,15 @@ class ClientResponse:
         if source is None:
             return None
         payload, raw = source
-        if payload.get("sequence_number") != self._sequence or payload.get("output_index") != slot.index:
+        if payload.get("sequence_number") != self.number or payload.get("output_index") != slot.index:
             return None
-        self._sequence += 1
+        self.number += 1
         return raw
 
     def _frame(self, payload: dict[str, Any], *tail: bytes) -> bytes:
         """Number an event and build its frame; `tail` replaces the closing brace of its JSON."""
-        payload["sequence_number"] = self._sequence
-        self._sequence += 1
+        payload["sequence_number"] = self.number
+        self.number += 1
         if not self._stream:
             return b""
         name = EVENT_NAMES[payload["type"]]

@@ -17,7 +17,16 @@ from typing import NamedTuple
 
 from .errors import RemoteProtocolError
 
-__all__ = ["DONE", "KEEPALIVE", "MAX_EVENT", "SSEDecoder", "ServerSentEvent", "encode", "payload_of"]
+__all__ = [
+    "DONE",
+    "KEEPALIVE",
+    "MAX_EVENT",
+    "SSEDecoder",
+    "ServerSentEvent",
+    "encode",
+    "frame_end",
+    "payload_of",
+]
 
 MAX_EVENT = 256 << 20
 """Bytes of one event, generous since a picture is one line; without a cap a stream that never
@@ -50,6 +59,14 @@ def payload_of(frame: bytes) -> bytes:
     return frame[frame.index(b"\ndata: ") + 7 : -2]
 
 
+def frame_end(chunk: bytes, start: int) -> int:
+    """Return where the frame that begins at `start` ends, or the end of the chunk if it does not."""
+    end = chunk.find(b"\n", start)
+    while end >= 0 and not chunk.startswith(b"\n", end + 1):
+        end = chunk.find(b"\n", end + 1)
+    return len(chunk) if end < 0 else end + 2
+
+
 class SSEDecoder:
     """Incremental decoder of one event stream. Comments, `id:` and `retry:` are read and dropped."""
 
@@ -62,6 +79,11 @@ class SSEDecoder:
         self._skip_lf = False  # the last chunk ended with CR: an LF that follows belongs to it
         self._size = 0
         self._reset()
+
+    @property
+    def idle(self) -> bool:
+        """Whether a frame would begin with the next byte."""
+        return self._head is None and not (self._shape or self._line or self._skip_lf)
 
     def _reset(self) -> None:
         self._event: bytes | None = None

@@ -8,16 +8,19 @@ another one that brings the results; the client sees a single stream of items.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import assert_never
 
-from .actions import Action, Finish, Run, Send
+from .actions import Action, Finish, Run
 from .calls import AS_TEXT, Call, Calls, Limits, written_call
-from .errors import LocalProtocolError, RemoteProtocolError
 from .follow_up import FollowUp
 from .lowering import LoweredRequest
+from .outbox import Outbox
+from .reading import Reading
+from .record import Record
 from .response import ClientResponse
-from .sse import DONE, SSEDecoder
-from .state import CallInput, step
+from .sse import DONE
+from .state import CallInput
+from .telling import tell
 from .tools.base import ToolCall, ToolOutcome, ToolProgress
 from .turn import Turn
 from .turn_events import CallSettled, Closed, Delta, Loose, Opened, Started, TurnEnded, TurnEvent
@@ -40,6 +43,8 @@ class Translator:
         strict_arguments: unknown arguments are an error for the model instead of dropped.
         feedback: what the model gets of a picture: `text`, or besides it the picture in a user
             message (`image`) or in the function's output (`image_output`).
+        response_id: the response's id where the client knows it before the first turn; else the model
+            server's own for that turn.
     """
 
     def __init__(
@@ -51,27 +56,27 @@ class Translator:
         limits: Limits | None = None,
         strict_arguments: bool = False,
         feedback: str = "text",
+        response_id: str | None = None,
     ) -> None:
         self._lowered = lowered
         self._limits = limits or Limits()
         self._new_id = new_id
         self._client = ClientResponse(
-            echo=lowered.echo, defaults=lowered.defaults, new_id=new_id, now=now, stream=lowered.stream
+            echo=lowered.echo,
+            defaults=lowered.defaults,
+            new_id=new_id,
+            now=now,
+            stream=lowered.stream,
+            response_id=response_id,
         )
-        if lowered.tool is None:
-            raise LocalProtocolError("a request without the tool needs no translation")
-        self._calls = Calls(
-            lowered.tool,
-            self._limits,
-            offered=lowered.offered,
-            strict=strict_arguments,
-            max_tool_calls=lowered.max_tool_calls,
-        )
+        self._calls = Calls(lowered, self._limits, strict=strict_arguments)
+        self._record = Record(self._calls.tool.item_type, keep=lowered.keep)
         self._follow_up = FollowUp(lowered, self._calls, new_id, feedback, self._limits.max_turns)
-        self._actions: list[Action] = []
-        self._frames: list[bytes] = []
+        self._outbox = Outbox(stream=lowered.stream)
+        self._frames = self._outbox.frames
         self._told_end = False
         self._failed = False
+        self._cancelled = False
         self._finished = False
         self.notes: list[str] = []
         """What went wrong, for the log."""
@@ -79,23 +84,36 @@ class Translator:
         """What the model server itself said of it; it may repeat a prompt."""
         self._begin_turn()
 
+    @property
+    def response_id(self) -> str:
+        """The response's id as the client knows it; "" before the model server has begun."""
+        return self._client.id
+
     def _begin_turn(self) -> None:
-        self._decoder = SSEDecoder(max_event=self._limits.max_event)
         self._turn = Turn(
             name=self._lowered.name,
             declared=self._lowered.declared,
             max_arguments=self._limits.max_arguments,
         )
+        self._reading = Reading(self._turn, self._client, self._frames, self._on, self._limits.max_event)
         self._eof = False
 
     # -- what comes in -------------------------------------------------------------------------
+
+    def skim(self, chunk: bytes) -> tuple[int, bytes]:
+        """Take the beginning of a chunk that needs no thought: more of a text that streams already.
+
+        Returns:
+            how many bytes that is, and the client's frames for them; the rest is for `receive`.
+        """
+        return (0, b"") if self._finished else self._reading.skim(chunk)
 
     def receive(self, chunk: bytes) -> list[Action]:
         """Take the next bytes of the current turn's event stream, cut anywhere."""
         if self._finished:
             return []
-        self._read(chunk)
-        return self._take()
+        self._reading.feed(chunk)
+        return self._outbox.take()
 
     def receive_json(self, body: bytes) -> list[Action]:
         """Take the whole body of a turn not declared a stream: a response object, or a stream after all."""
@@ -108,17 +126,17 @@ class Translator:
         if not isinstance(response, dict) or not isinstance(response.get("output"), list):
             return self.abandon("the model server's answer is neither an event stream nor a response object")
         self._hear(self._turn.receive_response(response))
-        return self._take()
+        return self._outbox.take()
 
     def turn_ended(self) -> list[Action]:
         """Learn that the current turn's body is over."""
         if self._finished:
             return []
-        self._read(None)
+        self._reading.close()
         self._eof = True
         self._hear(self._turn.close())
         self._advance()
-        return self._take()
+        return self._outbox.take()
 
     def turn_refused(self, status: int, body: bytes = b"", retry_after: float | None = None) -> list[Action]:
         """Learn that a follow-up turn was answered with an error status; nothing of it was sent on."""
@@ -130,9 +148,9 @@ class Translator:
         if again is None:
             code = "rate_limit_exceeded" if status == 429 else "server_error"
             return self.abandon(f"the follow-up turn was refused with status {status}", code)
-        self._actions.append(again)
+        self._outbox.act(again)
         self._begin_turn()
-        return self._take()
+        return self._outbox.take()
 
     def abandon(self, reason: str, code: str = "server_error") -> list[Action]:
         """End the response as failed, whatever it waits for."""
@@ -144,16 +162,21 @@ class Translator:
             self._finish()
         else:
             self._fail(TurnEnded("failed", {}, {}, reason, code, broken=True))
-        return self._take()
+        return self._outbox.take()
+
+    def cancel(self) -> list[Action]:
+        """End the response as its client wishes, with everything made so far."""
+        self._cancelled = True
+        return self.abandon("its client has cancelled the response")
 
     def tool_progress(self, identifier: str, progress: ToolProgress) -> list[Action]:
         """Show a preview, as many as the client asked for at most."""
         call = self._calls.running.get(identifier)
         if call is None or call.previews >= self._calls.tool.previews:
             return []
-        self._step(call, CallInput.PREVIEW, progress=progress)
+        self._step(call, CallInput.PREVIEW, progress)
         call.previews += 1
-        return self._take()
+        return self._outbox.take()
 
     def tool_finished(self, identifier: str, outcome: ToolOutcome) -> list[Action]:
         """Take a call's result. One that comes after the end is dropped."""
@@ -163,20 +186,9 @@ class Translator:
         self._conclude(call, outcome)
         self._client.tool_spent(outcome.usage)
         self._advance()
-        return self._take()
+        return self._outbox.take()
 
     # -- what a turn says ----------------------------------------------------------------------
-
-    def _read(self, chunk: bytes | None) -> None:
-        """Read the next bytes of the turn, or its end."""
-        try:
-            frames = self._decoder.close() if chunk is None else self._decoder.feed(chunk)
-        except RemoteProtocolError as error:
-            self._hear(self._turn.abandon(str(error)))
-            return
-        for frame in frames:
-            for event in self._turn.receive(frame):
-                self._on(event)
 
     def _hear(self, events: list[TurnEvent]) -> None:
         for event in events:
@@ -197,10 +209,12 @@ class Translator:
             case Closed():
                 if written_call(event.item, self._lowered.name):
                     self.notes.append(AS_TEXT)
+                self._outbox.keep(self._record.native(event.item.slot.id, event.body))
                 self._frames.append(self._client.close(event.item.slot, event.body, event.source))
             case CallSettled():
                 self._settled(event.item.slot, event)
             case Started():
+                self._record.heard(event.response)
                 if not self._client.started:
                     self._frames += self._client.begin(event.response)
             case Loose():
@@ -220,11 +234,13 @@ class Translator:
             self._conclude(call, outcome)
             return
         self._calls.running[call.id] = call
-        self._act(Run(ToolCall(call.id, call.arguments)))
+        self._outbox.act(Run(ToolCall(call.id, call.arguments)))
 
     def _turn_over(self, ended: TurnEnded) -> None:
         self.notes += self._turn.notes
         self._client.spent(ended.response.get("usage"))
+        self._record.heard(ended.response)
+        self._record.turn_over()
         if ended.status == "failed":
             self._fail(ended)
         else:
@@ -234,23 +250,11 @@ class Translator:
 
     def _conclude(self, call: Call, outcome: ToolOutcome) -> None:
         self._calls.conclude(call, outcome)
+        self._outbox.keep(self._record.picture(call.final, call.data))
         self._step(call, CallInput.FAIL if outcome.error else CallInput.FINISH)
 
-    def _step(self, call: Call, happened: CallInput, *, progress: ToolProgress | None = None) -> None:
-        """Move a call on and tell the client every phase of the step."""
-        call.state, phases = step(call.state, happened)
-        tool = self._calls.tool
-        for phase in phases:
-            if call.slot is None:
-                call.slot, frame = self._client.open(tool.announced(call.id))
-            elif phase == "done":
-                frame = self._client.close(call.slot, call.final, data=call.data)
-            else:
-                payload: dict[str, Any] = {"type": f"response.{tool.item_type}.{tool.phases[phase]}"}
-                if progress is not None:
-                    payload |= {"partial_image_index": call.previews, **tool.partial(progress)}
-                frame = self._client.event(call.slot, payload, data=progress.data if progress else b"")
-            self._frames.append(frame)
+    def _step(self, call: Call, happened: CallInput, progress: ToolProgress | None = None) -> None:
+        self._frames += tell(call, happened, self._calls.tool, self._client, progress)
 
     # -- the end of a turn and of the response -------------------------------------------------
 
@@ -266,23 +270,24 @@ class Translator:
         if not self._eof:
             return
         if follow:
-            self._act(self._follow_up.next(self._turn))
+            self._outbox.act(self._follow_up.next(self._turn))
             self._begin_turn()
         else:
             self._finish()
 
     def _fail(self, ended: TurnEnded) -> None:
         """Close what is open and end the response as failed, with everything made so far."""
-        self.notes.append(f"the model server failed: {ended.reason}")
+        if not self._cancelled:
+            self.notes.append(f"the model server failed: {ended.reason}")
         if ended.words:
             self.words.append(ended.words[:_MAX_WORDS])
         for call in list(self._calls.running.values()):
             self._conclude(call, self._calls.cut_off())
         if not self._client.started:
             self._finished = True
-            self._act(Finish(None, failed=True))
+            self._outbox.act(Finish(None, failed=True))
             return
-        if not self._calls.painted:
+        if not self._calls.painted and not self._cancelled:
             self._frames.append(self._client.error(ended.code))
             self._failed = not ended.response
         self._tell_end(ended)
@@ -293,27 +298,15 @@ class Translator:
         wanted = ended.status == "completed" and not self._lowered.json_text
         if wanted and self._client.lacks_message(self._calls.tool.item_type):
             self._frames += self._client.empty_message()
-        self._frames.append(self._client.end(ended.status, ended.response, ended.extra, ended.code))
+        status = "cancelled" if self._cancelled else ended.status
+        end = self._client.end(status, ended.response, ended.extra, ended.code)
+        if self._lowered.stream or not self._failed:  # else the client gets an error, and no response
+            self._outbox.keep(self._record.response(self._client.told, self._follow_up.owed(self._turn)))
+        self._frames.append(end)
         self._told_end = True
 
     def _finish(self) -> None:
         self._finished = True
         if self._turn.sentinel and self._lowered.stream:
             self._frames.append(DONE)
-        self._act(Finish(self._client.final, self._failed))
-
-    # -- actions -------------------------------------------------------------------------------
-
-    def _act(self, action: Action) -> None:
-        self._flush()
-        self._actions.append(action)
-
-    def _flush(self) -> None:
-        frames, self._frames = self._frames, []
-        if frames and self._lowered.stream:
-            self._actions.append(Send(frames[0] if len(frames) == 1 else b"".join(frames)))
-
-    def _take(self) -> list[Action]:
-        self._flush()
-        actions, self._actions = self._actions, []
-        return actions
+        self._outbox.act(Finish(self._client.final, self._failed))

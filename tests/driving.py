@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from imagecall.events.actions import Action, Finish, NextTurn, Run, Send
+from imagecall.events.actions import Action, Finish, KeepPicture, KeepResponse, NextTurn, Run, Send
+from imagecall.events.known import Known
 from imagecall.events.lowering import LoweringOptions, lower_request
 from imagecall.events.tools.base import ToolCall, ToolError, ToolOutcome, ToolProgress
 from imagecall.events.translator import Translator
@@ -50,6 +51,7 @@ class Driven:
         asked: the bodies that the model server was sent, turn by turn, the lowered request first.
         delays: the seconds to wait before each further turn.
         runs: the calls that were run, in order.
+        kept: the pictures and the response that were to be kept, in order.
         finish: the last action; None when the exchange hangs.
     """
 
@@ -58,7 +60,15 @@ class Driven:
     asked: list[Mapping[str, Any]]
     delays: list[float]
     runs: list[ToolCall]
+    kept: list[KeepPicture | KeepResponse]
     finish: Finish | None
+
+    @property
+    def response(self) -> KeepResponse:
+        """The response that was to be kept."""
+        last = self.kept[-1]
+        assert isinstance(last, KeepResponse)
+        return last
 
 
 def whole(body: bytes) -> Iterable[bytes]:
@@ -113,6 +123,7 @@ class _Drive:
     sends: list[bytes] = field(default_factory=list)
     runs: list[ToolCall] = field(default_factory=list)
     waiting: deque[ToolCall] = field(default_factory=deque)
+    kept: list[KeepPicture | KeepResponse] = field(default_factory=list)
     next: NextTurn | None = None
     finish: Finish | None = None
 
@@ -123,6 +134,16 @@ class _Drive:
                 case Send(frames):
                     assert frames, "an empty Send"
                     self.sends.append(frames)
+                case KeepPicture(item):
+                    shown = f'"type":"response.image_generation_call.completed","item_id":"{item["id"]}"'
+                    assert not any(shown.encode() in sent for sent in self.sends), (
+                        "it was shown before it was kept"
+                    )
+                    self.kept.append(action)
+                case KeepResponse():
+                    assert not self.kept or isinstance(self.kept[-1], KeepPicture), "two responses"
+                    assert not any(b"event: response.completed" in sent for sent in self.sends)
+                    self.kept.append(action)
                 case Run(call):
                     self.runs.append(call)
                     self.waiting.append(call)
@@ -166,7 +187,7 @@ def drive(
     partials: Callable[[ToolCall], Sequence[ToolProgress]] = no_preview,
     split: Callable[[bytes], Iterable[bytes]] = whole,
     at_once: bool = False,
-    found: Mapping[str, Any] | None = None,
+    known: Known | None = None,
     options: LoweringOptions | None = None,
     limits: Any = None,
     rest: Turn | None = None,
@@ -181,12 +202,12 @@ def drive(
         split: how a turn's bytes are cut into chunks.
         at_once: let a call end as soon as it is run; else calls end when their turn has ended, so
             that what the client gets does not depend on the chunks.
-        found: what the store holds for the request.
+        known: what the store holds for the request.
         options: how to lower the request.
         limits: the translator's limits.
         rest: what the model server answers to every turn after those, however many there are.
     """
-    lowered = lower_request(request, found or {}, options or LoweringOptions())
+    lowered = lower_request(request, known or Known(), options or LoweringOptions())
     assert lowered is not None, "the request does not concern the product"
     ids: Counter[str] = Counter()
 
@@ -210,4 +231,4 @@ def drive(
         delays.append(state.next.delay)
         state.next = None
     assert not prepared, f"turn {len(asked)} was the last one, {len(prepared)} more are prepared"
-    return Driven(b"".join(state.sends), state.sends, asked, delays, state.runs, state.finish)
+    return Driven(b"".join(state.sends), state.sends, asked, delays, state.runs, state.kept, state.finish)

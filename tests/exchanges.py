@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from driving import NOW, Driven, Turn, bytewise, drive, paint
-from imagecall.events.actions import Action, Finish, NextTurn, Run, Send
+from imagecall.events.actions import Action, Finish, KeepPicture, KeepResponse, NextTurn, Run, Send
+from imagecall.events.known import Known
 from imagecall.events.lowering import LoweringOptions, lower_request
 from imagecall.events.tools.base import ToolOutcome
 from imagecall.events.translator import Translator
@@ -90,6 +91,7 @@ def exchange(request: Event, *turns: Turn, **how: Any) -> Driven:
         other = drive(request, turns, split=split, **how)
         assert other.body == driven.body
         assert (other.asked, other.delays, other.runs) == (driven.asked, driven.delays, driven.runs)
+        assert other.kept == driven.kept
         assert other.finish == driven.finish
     return driven
 
@@ -109,7 +111,7 @@ class Steps:
     """A translator that is driven by hand."""
 
     def __init__(self, request: Event, **options: Any) -> None:
-        lowered = lower_request(request, {}, LoweringOptions())
+        lowered = lower_request(request, Known(), LoweringOptions())
         assert lowered is not None
         numbers = Counter[str]()
 
@@ -132,6 +134,10 @@ class Steps:
                     told += outline(frames)
                 case Run(made):
                     told.append(f"run {made.id}")
+                case KeepPicture(item):
+                    told.append(f"keep {item['id']}")
+                case KeepResponse():
+                    told.append("keep the response")
                 case NextTurn():
                     told.append("ask again")
                 case Finish():

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from case_files import read_request, read_turns
 from driving import NOW, drive
-from imagecall.events.actions import NextTurn, Run, Send
+from imagecall.events.actions import KeepPicture, NextTurn, Run, Send
 from imagecall.events.errors import RequestError
+from imagecall.events.known import Known
 from imagecall.events.lowering import LoweringOptions, lower_request
 from imagecall.events.tools.base import ToolOutcome, ToolProgress
 from imagecall.events.translator import Translator
@@ -27,7 +28,7 @@ NO_MORE = "not run"
 
 
 def lower(request: dict[str, Any]) -> dict[str, Any]:
-    lowered = lower_request(request, {}, LoweringOptions())
+    lowered = lower_request(request, Known(), LoweringOptions())
     assert lowered is not None
     return lowered.body
 
@@ -46,7 +47,7 @@ def test_other_tools_travel_on_as_they_are_in_their_places() -> None:
 
 def test_a_request_without_the_tool_is_none_of_ours() -> None:
     request = read_request("other_hosted_tools")
-    assert lower_request({**request, "tools": request["tools"][1:]}, {}, LoweringOptions()) is None
+    assert lower_request({**request, "tools": request["tools"][1:]}, Known(), LoweringOptions()) is None
 
 
 def test_a_clients_function_of_our_name_stays_the_clients() -> None:
@@ -225,7 +226,7 @@ def test_eight_megabytes_pass_in_one_frame_and_are_never_copied_four_times() -> 
 
 def test_a_picture_on_its_way_costs_less_than_four_times_its_size() -> None:
     request, turns = read_request("eight_megabyte_picture"), read_turns("eight_megabyte_picture")
-    lowered = lower_request(request, {}, LoweringOptions())
+    lowered = lower_request(request, Known(), LoweringOptions())
     assert lowered is not None
     translator = Translator(lowered, new_id=lambda prefix: f"{prefix}_1", now=lambda: NOW)
     (_, started) = translator.receive(turns[0])
@@ -235,7 +236,7 @@ def test_a_picture_on_its_way_costs_less_than_four_times_its_size() -> None:
     tracemalloc.start()
     try:
         done = translator.tool_finished(started.call.id, ToolOutcome(data))
-        assert [type(action) for action in done] == [Send, NextTurn]
+        assert [type(action) for action in done] == [KeepPicture, Send, NextTurn]
         del done
         translator.receive(turns[1])
         translator.turn_ended()

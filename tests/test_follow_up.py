@@ -153,7 +153,7 @@ def test_refusals_are_noted_and_the_beginning_of_their_words_kept_apart() -> Non
     steps.turn(KITE)
     steps.finished("ig_1")
     body = b"\xff" + b"no " * 900
-    assert steps.take(steps.translator.turn_refused(400, body)) == ["failed", "finish"]
+    assert steps.take(steps.translator.turn_refused(400, body)) == ["keep the response", "failed", "finish"]
     assert steps.translator.notes == [
         "the model server answered a follow-up turn with status 400",
         "the model server failed: the follow-up turn was refused with status 400",

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import copy
 import json
-from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from imagecall.events.errors import RequestError
-from imagecall.events.history import StoredImage, call_items, lower_history, output_item, replayed
+from imagecall.events.history import call_items, lower_history, output_item, replayed
+from imagecall.events.known import Known
+from imagecall.events.wire import dumps
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGM4oaHxHwAE7AIY0raoogAAAABJRU5ErkJggg=="
 USER = {"role": "user", "content": "Draw a kite."}
 KITE = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PIXEL}
-STORED = MappingProxyType(
-    {"ig_1": StoredImage("ig_1", "a red kite", "completed", {"size": "64x64", "output_format": "webp"})}
-)
+STORED_KITE = {
+    "id": "ig_1",
+    "type": "image_generation_call",
+    "status": "completed",
+    "revised_prompt": "a red kite",
+    "size": "64x64",
+    "output_format": "webp",
+}
+STORED = Known({"ig_1": STORED_KITE}, frozenset({"ig_1"}))
 SHOWN = (
-    "Done. The user already sees the picture. Answer in a sentence; do not call again unless asked for "
-    "another one."
+    "The user already sees this picture. Answer in a sentence; call again only if asked for another "
+    "picture or a change."
 )
 NOT_FOUND = (
     "Item with id '{}' not found. Items are not persisted when `store` is set to false. "
@@ -28,8 +35,8 @@ NOT_FOUND = (
 )
 
 
-def lowered(*items, found=STORED, name="image_generation"):
-    return lower_history(list(items), name=name, found=found)
+def lowered(*items, known=STORED, name="image_generation"):
+    return lower_history(list(items), name=name, known=known)
 
 
 def call(prompt, call_id="call_ig_1"):
@@ -250,7 +257,7 @@ def test_a_picture_becomes_a_call_and_its_output():
         "future_field": {"x": 1},
     }
     thanks = {"role": "user", "content": "Thanks."}
-    result = lowered(USER, item, thanks, found={})
+    result = lowered(USER, item, thanks, known=Known())
     assert result[:2] == [USER, call("a kite é")]
     assert result[3] is thanks
     assert set(result[2]) == {"type", "call_id", "output"}
@@ -266,7 +273,7 @@ def test_the_base64_of_old_pictures_never_reaches_the_model():
         {**KITE, "id": f"ig_{n}", "result": ("data:image/png;base64," if n % 2 else "") + big}
         for n in range(10)
     ]
-    text = json.dumps(lowered(USER, *pictures, found={}))
+    text = json.dumps(lowered(USER, *pictures, known=Known()))
     assert PIXEL[:80] not in text
     assert len(text) < 20_000
 
@@ -293,10 +300,12 @@ def test_an_unknown_prompt_is_what_the_user_said_last():
     ]
     said = {"type": "message", "role": "user", "content": parts}
     silent = {"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}
-    assert lowered(USER, said, silent, {"role": "assistant", "content": "Yes?"}, KITE, found={})[4] == call(
-        "Draw\nit."
+    assert lowered(USER, said, silent, {"role": "assistant", "content": "Yes?"}, KITE, known=Known())[
+        4
+    ] == call("Draw\nit.")
+    assert lowered({"role": "user", "content": 5}, {**KITE, "revised_prompt": ""}, known=Known())[1] == call(
+        ""
     )
-    assert lowered({"role": "user", "content": 5}, {**KITE, "revised_prompt": ""}, found={})[1] == call("")
 
 
 def test_an_id_alone_is_looked_up():
@@ -331,8 +340,8 @@ def test_a_repeated_reference_counts_once():
 
 
 def test_a_picture_with_another_prefix_is_known_by_its_id():
-    found = {"img-7": StoredImage("img-7", "a cat")}
-    assert lowered({"type": "item_reference", "id": "img-7"}, found=found)[0] == call("a cat", "call_img-7")
+    known = Known({"img-7": {**STORED_KITE, "id": "img-7", "revised_prompt": "a cat"}})
+    assert lowered({"type": "item_reference", "id": "img-7"}, known=known)[0] == call("a cat", "call_img-7")
 
 
 def test_references_to_other_items_travel_on():
@@ -340,9 +349,115 @@ def test_references_to_other_items_travel_on():
     assert lowered(*others) == others
 
 
+def test_references_to_known_items_give_way_to_what_the_server_takes():
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Here.", "annotations": [], "logprobs": []}],
+    }
+    weather = {**call("", "c1"), "name": "weather", "id": "fc_1", "status": "completed", "namespace": None}
+    thought = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "xyz", "status": None}
+    known = Known({item["id"]: item for item in (message, weather, thought)})
+    ids = [{"type": "item_reference", "id": "rs_1"}, {"id": "msg_1"}, {"type": None, "id": "fc_1"}]
+    assert lowered(USER, *ids, ids[1], known=known) == [
+        USER,
+        {"id": "rs_1", "type": "reasoning", "encrypted_content": "xyz", "summary": []},
+        {**message, "content": [{"type": "output_text", "text": "Here.", "annotations": []}]},
+        {**call("", "c1"), "name": "weather"},
+    ]
+
+
+def test_a_reference_to_a_known_item_that_says_nothing_is_dropped():
+    silent = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    own = {"id": "msg_ig_1", "type": "message", "role": "assistant", "content": [{"type": "output_text"}]}
+    spoken = {**own, "id": "msg_ig_2", "content": [{"type": "output_text", "text": "Hm."}]}
+    known = Known({item["id"]: item for item in (silent, own, spoken)})
+    references = [{"id": "msg_1"}, {"id": "msg_ig_1"}, {"id": "msg_ig_2"}, {"id": "msg_ig_3"}]
+    assert [item["id"] for item in lowered(*references, known=known)] == ["msg_ig_2"]
+
+
+def test_a_picture_and_a_clients_call_that_are_only_referenced_are_one_complete_turn():
+    weather = {**call("", "c1"), "name": "weather", "id": "fc_1"}
+    known = Known({"ig_1": STORED_KITE, "fc_1": weather}, frozenset({"ig_1"}))
+    output = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
+    reference = {"type": "item_reference", "id": "ig_1"}
+    items = [USER, reference, reference, {"type": "item_reference", "id": "fc_1"}, output]
+    assert shape(lowered(*items, known=known)) == [
+        ("user", None),
+        ("function_call", "call_ig_1"),
+        ("function_call", "c1"),
+        ("function_call_output", "call_ig_1"),
+        ("function_call_output", "c1"),
+    ]
+
+
+def test_a_call_id_that_a_known_item_has_is_not_used_again():
+    known = Known({"ig_1": STORED_KITE, "fc_1": {**call("", "call_ig_1"), "id": "fc_1"}})
+    references = [{"id": "ig_1"}, USER, {"id": "fc_1"}]
+    assert [item.get("call_id") for item in lowered(*references, known=known)] == [
+        "call_ig_1_",
+        "call_ig_1_",
+        None,
+        "call_ig_1",
+    ]
+
+
+def test_tools_that_stand_in_the_input_stay_in_their_place():
+    tools = {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]}
+    result = lowered(tools, USER, KITE, tools)
+    assert shape(result) == [
+        ("additional_tools", None),
+        ("user", None),
+        ("function_call", "call_ig_1"),
+        ("function_call_output", "call_ig_1"),
+        ("additional_tools", None),
+    ]
+    assert result[0] is result[-1] is tools
+
+
+def test_a_past_edit_names_a_picture_as_the_next_one_should():
+    edit = {**KITE, "revised_prompt": "make it blue", "action": "edit"}
+    selected = {"prompt": "make it blue", "num_last_images_to_include": 1}
+    assert json.loads(lowered(USER, edit)[1]["arguments"]) == selected
+    by_id = Known({"ig_1": {**STORED_KITE, "action": "edit"}}, frozenset({"ig_1"}))
+    assert json.loads(lowered({"id": "ig_1"}, known=by_id)[0]["arguments"]) == {
+        **selected,
+        "prompt": "a red kite",
+    }
+    failed = {**edit, "status": "failed", "result": ""}
+    assert json.loads(lowered(USER, failed, known=Known())[1]["arguments"]) == {"prompt": "make it blue"}
+
+
+def test_a_picture_whose_bytes_are_gone_was_made_all_the_same():
+    gone = Known({"ig_1": STORED_KITE})
+    assert lowered({"id": "ig_1"}, known=gone) == lowered({"id": "ig_1"})
+
+
+def test_a_picture_that_is_there_is_complete_whatever_its_server_said():
+    unsure = {**STORED_KITE, "status": "generating"}
+    known = Known({"ig_1": unsure}, frozenset({"ig_1"}))
+    assert lowered({"id": "ig_1"}, known=known) == lowered({"id": "ig_1"})
+    assert told(lowered({"id": "ig_1"}, known=Known({"ig_1": unsure})))[0]["status"] == "unavailable"
+
+
+def test_a_stored_failure_is_told_by_the_id_alone():
+    error = {"code": "moderation_blocked", "message": "refused", "param": None, "type": "x"}
+    known = Known({"ig_1": {**STORED_KITE, "status": "failed", "error": error}})
+    text, note = told(lowered({"type": "image_generation_call", "id": "ig_1"}, known=known))
+    assert (text["status"], text["error"]["code"]) == ("failed", "moderation_blocked")
+    assert note.startswith("The safety system refused this.")
+
+
+def test_what_a_client_left_out_of_an_item_the_store_knows():
+    bare = {"type": "image_generation_call", "id": "ig_1", "result": PIXEL}
+    assert lowered(USER, bare) == lowered(USER, {"id": "ig_1"})
+
+
 @pytest.mark.parametrize("status", ["in_progress", "generating", "completed", "failed", None, 5])
 def test_a_result_says_more_than_the_status(status):
-    assert told(lowered(USER, {**KITE, "status": status}, found={}))[0]["status"] == "completed"
+    assert told(lowered(USER, {**KITE, "status": status}, known=Known()))[0]["status"] == "completed"
 
 
 def test_a_failed_call_tells_why_it_failed():
@@ -561,16 +676,58 @@ histories = st.lists(
 )
 
 
-@given(histories)
-def test_any_history_is_lowered_or_refused_and_never_changed(items):
+BASE64 = PIXEL * 3
+known_items = st.fixed_dictionaries(
+    {"type": kinds.filter(lambda kind: kind is not None)},
+    optional={
+        "status": st.sampled_from(["completed", "failed", 5]),
+        "content": contents,
+        "error": json_values,
+    },
+)
+pasts = st.builds(Known, st.dictionaries(ids, known_items, max_size=3), st.frozensets(ids, max_size=3))
+
+
+@given(
+    st.lists(
+        st.builds(lambda given: {"type": "item_reference", "id": given}, ids)
+        | st.builds(
+            lambda given, **item: {"type": "image_generation_call", "id": given, **item},
+            st.sampled_from(["ig_1", "ig_2", "ig_3"]),
+            result=st.sampled_from([BASE64, "data:image/png;base64," + BASE64, None, ""]),
+            status=st.sampled_from(["completed", "failed", "generating"]),
+            action=st.sampled_from(["edit", "generate"]),
+        )
+        | st.just(USER),
+        max_size=6,
+    ),
+    st.builds(
+        Known,
+        st.fixed_dictionaries({"ig_1": known_items, "ig_2": known_items, "fc_1": known_items}),
+        st.frozensets(ids, max_size=3),
+    ),
+)
+def test_every_past_picture_is_a_call_with_its_output_and_never_base64(items, known):
+    result = lower_history(items, name="image_generation", known=known)
+    ours = [item for item in result if str(item.get("call_id", "")).startswith("call_ig")]
+    calls = [item for item in ours if item["type"] == "function_call"]
+    assert ours == [one for item in calls for one in ours if one["call_id"] == item["call_id"]]
+    assert len(ours) == 2 * len({item["call_id"] for item in calls})
+    assert BASE64[:40] not in json.dumps(ours)
+    assert dumps(lower_history(copy.deepcopy(items), name="image_generation", known=known)) == dumps(result)
+
+
+@given(histories, pasts)
+def test_any_history_is_lowered_or_refused_and_never_changed(items, known):
     before = copy.deepcopy(items)
+    inlined = [replayed(item) for item in known.items.values()]
     try:
-        result = lower_history(items, name="image_generation", found=STORED)
+        result = lower_history(items, name="image_generation", known=known)
     except RequestError as error:
         assert error.param.startswith("input[")  # noqa: PT017  either end is asserted
         result = []
     assert items == before
-    pairs = [item for item in result if item not in before]
+    pairs = [item for item in result if item not in before and item not in inlined]
     calls = [item["call_id"] for item in pairs if item["type"] == "function_call"]
     outputs = [item["call_id"] for item in pairs if item["type"] == "function_call_output"]
     assert calls == outputs

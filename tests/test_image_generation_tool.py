@@ -379,8 +379,8 @@ def test_the_model_hears_that_the_user_sees_the_picture_already():
     )
     note = told.pop("note")
     assert told == {"status": "completed", "image_id": "ig_1", "size": "64x64", "output_format": "png"}
-    assert "already sees the picture" in note
-    assert "do not call again unless asked for another one" in note
+    assert "already sees this picture" in note
+    assert "call again only if asked for another picture" in note
 
 
 @pytest.mark.parametrize(

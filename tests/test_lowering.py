@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from imagecall.events.errors import RequestError
-from imagecall.events.history import StoredImage
+from imagecall.events.known import Known
 from imagecall.events.lowering import LoweringOptions, lower_request, references
 from imagecall.events.tools.image_generation import ImageGeneration, parse_declaration
 
@@ -35,9 +35,9 @@ def request(**fields):
     return {"model": "local-model", "input": USER["content"], "tools": [HOSTED], "stream": True, **fields}
 
 
-def lowered(body, found=None, **options):
+def lowered(body, known=None, **options):
     before = copy.deepcopy(body)
-    result = lower_request(body, found or {}, LoweringOptions(**options))
+    result = lower_request(body, known or Known(), LoweringOptions(**options))
     assert body == before
     return result
 
@@ -168,7 +168,8 @@ def test_the_latest_of_several_declarations_prevails():
 
 def test_the_background_is_refused_where_the_tool_is():
     assert refusal(request(background=True)) == (
-        "The image_generation tool cannot run in the background; leave out 'background'.",
+        "The image_generation tool cannot run in the background, since no store is set here; leave out "
+        "'background', or set a store.",
         "background",
     )
     assert lowered(request(background=False)).body["background"] is False
@@ -344,7 +345,10 @@ def test_a_history_is_lowered_without_the_tool_too():
 def test_known_pictures_are_looked_up_by_id():
     body = request(input=[USER, {"type": "item_reference", "id": "ig_1"}])
     assert references(body) == ("ig_1",)
-    result = lowered(body, {"ig_1": StoredImage("ig_1", "a kite")})
+    result = lowered(
+        body,
+        Known({"ig_1": {"type": "image_generation_call", "status": "completed", "revised_prompt": "a kite"}}),
+    )
     assert json.loads(result.body["input"][1]["arguments"]) == {"prompt": "a kite"}
 
 
@@ -360,7 +364,7 @@ def test_references_name_each_item_once_in_order():
         {"type": "item_reference", "id": 5},
         "odd",
     ]
-    assert references({"input": items}) == ("ig_2", "rs_1", "ig_1")
+    assert references({"input": items}) == ("rs_1", "ig_1", "ig_2")
     assert references({"input": "ig_1"}) == references({}) == ()
 
 
@@ -532,8 +536,8 @@ def test_any_body_is_lowered_or_refused_and_never_changed(body, forced):
     before = copy.deepcopy(body)
     try:
         references(body)
-        result = lower_request(body, {}, LoweringOptions(forced_choice=forced))
-        again = lower_request(body, {}, LoweringOptions(forced_choice=forced))
+        result = lower_request(body, Known(), LoweringOptions(forced_choice=forced))
+        again = lower_request(body, Known(), LoweringOptions(forced_choice=forced))
     except RequestError as error:
         assert error.param  # noqa: PT017  either end is asserted
     else:

@@ -89,13 +89,14 @@ def test_two_pictures_run_side_by_side_and_may_end_in_any_order() -> None:
         "1 generating",
         "run ig_2",
     ]
-    assert steps.finished("ig_2") == ["1 completed", "1 - image_generation_call completed a dog"]
+    assert steps.finished("ig_2") == ["keep ig_2", "1 completed", "1 - image_generation_call completed a dog"]
     assert steps.finished("ig_1") == [
+        "keep ig_1",
         "0 completed",
         "0 - image_generation_call completed a kite",
         "ask again",
     ]
-    assert steps.turn(DONE) == [*said("Done.", 2), "completed", "finish"]
+    assert steps.turn(DONE) == ["keep the response", *said("Done.", 2), "completed", "finish"]
     assert check_stream(steps.body, tools=[HOSTED], tool_choice="auto") == []
     response = read_events(steps.body)[-1]["response"]
     assert [item["type"] for item in response["output"]] == [
@@ -110,7 +111,11 @@ def test_a_picture_may_be_ready_while_the_turn_still_speaks() -> None:
     body = turn(KITE, says("And a word.", 1))
     middle = body.index(b"event: response.output_text.done")
     steps.take(steps.translator.receive(body[:middle]))
-    assert steps.finished("ig_1") == ["0 completed", "0 - image_generation_call completed a kite"]
+    assert steps.finished("ig_1") == [
+        "keep ig_1",
+        "0 completed",
+        "0 - image_generation_call completed a kite",
+    ]
     lines = steps.turn(body[middle:])
     assert lines[-2:] == ["1 - message completed And a word.", "ask again"]
     steps.turn(DONE)
@@ -260,7 +265,7 @@ def test_a_client_that_wants_json_gets_no_empty_message() -> None:
     steps = Steps(request)
     steps.turn(turn(KITE))
     steps.finished("ig_1")
-    assert steps.turn(turn()) == ["completed", "finish"]
+    assert steps.turn(turn()) == ["keep the response", "completed", "finish"]
 
 
 def test_no_picture_needs_no_message() -> None:

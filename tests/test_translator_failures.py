@@ -20,6 +20,7 @@ KITE = turn(painting("a kite"))
 DONE = turn(says("Done."))
 RUNNING = ["0 + image_generation_call", "0 in_progress", "0 generating"]
 CANCELLED = "0 - image_generation_call failed cancelled a kite"
+GIVEN_UP = ["keep the response", CANCELLED, "error", "failed", "finish"]
 
 
 def cut(body: bytes, before: str) -> bytes:
@@ -217,7 +218,7 @@ def test_a_sentinel_that_only_an_earlier_turn_sent_is_not_mirrored_nor_sent_to_t
 ):
     assert b"[DONE]" not in exchange(ask(), KITE + b"data: [DONE]\n\n", DONE).body
     steps = Steps(ask(stream=False))
-    assert steps.turn(DONE + b"data: [DONE]\n\n") == ["finish"]
+    assert steps.turn(DONE + b"data: [DONE]\n\n") == ["keep the response", "finish"]
 
 
 def test_heartbeats_and_unknown_events_leave_no_trace_but_one_note_each() -> None:
@@ -247,7 +248,7 @@ def test_a_response_is_given_up_while_a_turn_speaks() -> None:
 def test_a_response_is_given_up_while_only_a_picture_is_waited_for() -> None:
     steps = Steps(ask())
     steps.turn(KITE)
-    assert steps.take(steps.translator.abandon("too slow")) == [CANCELLED, "error", "failed", "finish"]
+    assert steps.take(steps.translator.abandon("too slow")) == GIVEN_UP
     assert check_stream(steps.body, tools=[HOSTED]) == []
     for late in (steps.finished("ig_1"), steps.take(steps.translator.abandon("again")), steps.turn(DONE)):
         assert late == []
@@ -256,14 +257,14 @@ def test_a_response_is_given_up_while_only_a_picture_is_waited_for() -> None:
 def test_a_response_is_given_up_while_a_picture_and_the_end_of_the_body_are_waited_for() -> None:
     steps = Steps(ask())
     steps.take(steps.translator.receive(KITE))
-    assert steps.take(steps.translator.abandon("too slow")) == [CANCELLED, "error", "failed", "finish"]
+    assert steps.take(steps.translator.abandon("too slow")) == GIVEN_UP
 
 
 def test_a_response_is_given_up_between_two_turns() -> None:
     steps = Steps(ask())
     steps.turn(KITE)
     assert steps.finished("ig_1")[-1] == "ask again"
-    assert steps.take(steps.translator.abandon("no answer")) == ["failed", "finish"]
+    assert steps.take(steps.translator.abandon("no answer")) == ["keep the response", "failed", "finish"]
     assert not steps.finish.failed
 
 

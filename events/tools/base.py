@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
+
+from ..pictures import Picture
 
 __all__ = ["HostedTool", "ToolArgumentError", "ToolCall", "ToolError", "ToolOutcome", "ToolProgress"]
 
@@ -16,7 +18,8 @@ class ToolCall:
     Attributes:
         id: the item's id as the client knows it (`ig_…`).
         arguments: the tool's options after the declaration and the model's words were merged;
-            checked, only known keys and the declaration's own extra ones, no nulls.
+            checked, only known keys and the declaration's own extra ones, no nulls. `images`, only
+            when pictures are edited, and `mask` are still references, see `Picture`.
     """
 
     id: str
@@ -52,12 +55,14 @@ class ToolOutcome:
         facts: fields of the finished item that the result itself decides (`size`,
             `output_format`, `background`, and `quality`, `revised_prompt` where known).
         usage: what the backend says it spent, added up in `tool_usage.image_gen`.
+        path: the file it was also written to; told to the model, never to the client.
     """
 
     data: bytes = b""
     facts: Mapping[str, Any] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
     error: ToolError | None = None
+    path: str | None = None
 
 
 class ToolArgumentError(Exception):
@@ -86,8 +91,12 @@ class HostedTool(Protocol):
         """How many previews of one result the client wants at most."""
         ...
 
-    def arguments(self, given: Mapping[str, Any], *, strict: bool, max_prompt: int) -> dict[str, Any]:
+    def arguments(
+        self, given: Mapping[str, Any], *, strict: bool, max_prompt: int, made: Sequence[Picture] = ()
+    ) -> dict[str, Any]:
         """Check the model's arguments and merge them with the declaration.
+
+        `made` are the pictures of the response's earlier turns, oldest first.
 
         Raises:
             ToolArgumentError: the model must correct its call.
@@ -108,6 +117,6 @@ class HostedTool(Protocol):
         """Make the fields that an event with a preview has beside the preview itself."""
         ...
 
-    def feedback(self, item: Mapping[str, Any]) -> str:
-        """Tell the model in a few words how its call ended."""
+    def feedback(self, item: Mapping[str, Any], path: str | None = None) -> str:
+        """Tell the model in a few words how its call ended, and to which file the result was written."""
         ...

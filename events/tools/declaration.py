@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import RequestError
+from ..pictures import Picture
 
 __all__ = ["Declaration", "Mask", "no_transparency", "parse_declaration"]
 
@@ -58,6 +59,15 @@ class Declaration(BaseModel):
         given = {key: getattr(self, key) for key in options}
         return {key: value for key, value in given.items() if value is not None and value != "auto"}
 
+    def mask(self) -> Picture | None:
+        """Return where an edit may paint, if the client said so."""
+        given = self.input_image_mask
+        if given is None or not given.image_url:
+            return None
+        if given.image_url.lower().startswith(("http://", "https://")):
+            return Picture(url=given.image_url)
+        return Picture(data=given.image_url)
+
     def unknown(self) -> dict[str, Any]:
         """Return the fields that this version does not know, as the client wrote them."""
         return dict(self.__pydantic_extra__ or {})
@@ -72,8 +82,8 @@ def parse_declaration(tool: Mapping[str, Any], path: str) -> Declaration:
     """Check one tool entry that stands at `path`, such as `tools[2]`.
 
     Raises:
-        RequestError: a field has the wrong type or is out of range, or `transparent` meets jpeg;
-            its `param` is the field's whole path.
+        RequestError: a field has the wrong type or is out of range, `transparent` meets jpeg, or the
+            mask is an uploaded file; its `param` is the field's whole path.
     """
     try:
         # Nulls go first: clients that write every field out mean "not given" by them, and two
@@ -86,6 +96,14 @@ def parse_declaration(tool: Mapping[str, Any], path: str) -> Declaration:
         param = path + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
         reason = first["msg"][:1].lower() + first["msg"][1:]
         raise RequestError(f"Invalid value for '{param}': {reason}.", param=param) from None
+    mask = declaration.input_image_mask
+    if mask is not None and mask.file_id:
+        param = f"{path}.input_image_mask.file_id"
+        raise RequestError(
+            f"Invalid value for '{param}': uploaded files cannot be read here; give the mask as a data URL "
+            "in 'image_url'.",
+            param=param,
+        )
     if declaration.background == "transparent" and no_transparency(declaration.output_format):
         param = f"{path}.output_format"
         raise RequestError(

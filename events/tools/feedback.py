@@ -10,9 +10,10 @@ from typing import Any
 __all__ = ["feedback"]
 
 _SHOWN = (
-    "Done. The user already sees the picture. Answer in a sentence; do not call again unless asked for "
-    "another one."
+    "The user already sees this picture. Answer in a sentence; call again only if asked for another "
+    "picture or a change."
 )
+"""Fit for the turn that made the picture and for all later ones: prompt caches hit the same words only."""
 _LOST = "This picture is no longer available."
 _REFUSED = "The safety system refused this. Do not try the same prompt again; tell the user."
 _CORRECT = "No picture was made. Correct the arguments and call again."
@@ -22,12 +23,13 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{80,}")
 """Base64, or anything else so long without a space that it is of no use to a reader."""
 
 
-def feedback(item: Mapping[str, Any]) -> str:
+def feedback(item: Mapping[str, Any], path: str | None = None) -> str:
     """Tell the model in a few words how a call ended; the item's picture is never part of it.
 
     Args:
         item: an `image_generation_call` with status `completed` or `failed`; any other status says
             that the picture is no longer there.
+        path: the file that the picture was also written to.
 
     Returns:
         A JSON object, less than 2 kB, the same text for the same item.
@@ -35,7 +37,7 @@ def feedback(item: Mapping[str, Any]) -> str:
     told: dict[str, Any] = {"status": item.get("status"), "image_id": _brief(item.get("id"))}
     if told["status"] == "completed":
         told |= {key: _brief(item.get(key)) for key in ("size", "output_format")}
-        told["note"] = _SHOWN
+        told |= {"saved_as": path, "note": _SHOWN}
     elif told["status"] == "failed":
         told["error"], told["note"] = _failure(item.get("error"))
     else:
@@ -47,7 +49,9 @@ def _failure(error: object) -> tuple[dict[str, str], str]:
     if not isinstance(error, Mapping):
         return {}, _FAILED
     code = _brief(error.get("code"))
-    message = _ENCODED.sub("…", _text(error.get("message")) or "")[:200]
+    # What is wrong with arguments is said in words of ours, which end with what would be right.
+    limit = 400 if code == "invalid_arguments" else 200
+    message = _ENCODED.sub("…", _text(error.get("message")))[:limit]
     notes = {"moderation_blocked": _REFUSED, "invalid_arguments": _CORRECT}
     told = {"code": code, "message": message, "param": _brief(error.get("param"))}
     return {key: value for key, value in told.items() if value}, notes.get(code, _FAILED)
