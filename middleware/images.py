@@ -11,6 +11,7 @@ import binascii
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import PIL.Image
@@ -19,6 +20,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from .backends.base import Image, ImageError, ImageRequest
 from .image_headers import MalformedError, is_whole, read_header
+from .metadata import strip_metadata
 
 __all__ = [
     "ENCODABLE",
@@ -28,6 +30,7 @@ __all__ = [
     "encode_image",
     "read_image",
     "transcode",
+    "without_metadata",
 ]
 
 ENCODABLE = ("png", "jpeg", "webp", "gif")
@@ -47,7 +50,7 @@ def read_image(data: bytes, *, max_bytes: int, max_pixels: int, **facts: Any) ->
         data: a PNG, JPEG, WebP or GIF file.
         max_bytes: the longest file allowed.
         max_pixels: the largest width times height allowed.
-        facts: what the bytes cannot say: revised_prompt, quality, usage.
+        facts: what the bytes cannot say: revised_prompt, quality, usage, keep_metadata.
 
     Raises:
         ImageError: it is none of these (`not_an_image`), breaks off (`image_truncated`), or is too long
@@ -212,6 +215,25 @@ def conform(image: Image, request: ImageRequest) -> Image:
         return image
     smaller = transcode(image, output_format=wanted, compression=request.output_compression)
     return smaller if len(smaller.data) < _WORTHWHILE * len(image.data) else image
+
+
+def without_metadata(image: Image) -> Image:
+    """Drop what programs wrote into the file beside the picture: prompts, workflows, places, comments.
+
+    The pixels are not encoded again, unless they lie on their side and only the metadata says so, or the
+    file is built so oddly that nobody can tell what is metadata. Colour profiles stay. A picture without
+    metadata is returned as it is.
+
+    Raises:
+        ImageError: the picture must be encoded again and is damaged.
+    """
+    try:
+        data, orientation = strip_metadata(image.data, image.output_format)
+    except MalformedError:
+        return transcode(image, output_format=image.output_format, compression=None)
+    if orientation != 1:
+        return transcode(image, output_format=image.output_format, compression=None)
+    return image if data is image.data else replace(image, data=data)
 
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")

@@ -22,6 +22,8 @@ class Image:
         revised_prompt: the prompt the backend really used, where it rewrote the one it was given.
         quality: the quality the backend says it used.
         usage: what the backend says it spent, in the Images API's shape.
+        keep_metadata: whether the metadata in the file is meant for the client, such as a credit; else it is
+            dropped, since most of it is the prompt and the workflow.
     """
 
     data: bytes
@@ -32,6 +34,7 @@ class Image:
     revised_prompt: str | None = None
     quality: str | None = None
     usage: Mapping[str, Any] | None = None
+    keep_metadata: bool = False
 
     def __repr__(self) -> str:
         """Tell what it is without its bytes: this is what logs show."""

@@ -225,7 +225,9 @@ class SceneBackend(ImageBackend):
             comment=CREDIT,
         )
         limit = plan.width * plan.height
-        return read_image(data, max_bytes=len(data), max_pixels=limit, quality=plan.quality)
+        return read_image(
+            data, max_bytes=len(data), max_pixels=limit, quality=plan.quality, keep_metadata=True
+        )
 
 
 def _output_format(request: ImageRequest) -> str:
