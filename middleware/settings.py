@@ -38,14 +38,19 @@ class SettingsError(ValueError):
 
 
 class Settings(BaseSettings):
-    """How the middleware behaves. Keyword arguments win over `IMAGECALL_*` variables."""
+    """How the middleware behaves. Keyword arguments win over `IMAGECALL_*` variables.
+
+    Settings in which a secret may stand are not shown by `repr`.
+    """
 
     model_config = SettingsConfigDict(env_prefix="IMAGECALL_", frozen=True, extra="forbid")
 
-    backend: Literal["scene", "openai", "mcp"] | None = Field(
+    backend: Annotated[Literal["scene", "openai", "mcp"] | dict[str, Any] | None, NoDecode] = Field(
         default=None,
+        repr=False,
         description="Who makes the pictures: openai (a server with an Images API), mcp (an MCP server), "
-        "scene (an offline placeholder), or in Python any object. "
+        "scene (an offline placeholder), or in Python any object; or a JSON object that maps globs of the "
+        "declared image model to several. "
         "Without one the model's calls reach the client as ordinary function calls.",
     )
     backend_url: str | None = Field(
@@ -58,7 +63,7 @@ class Settings(BaseSettings):
         default=None, description="Sent to the image server as a bearer token, and to nobody else."
     )
     backend_headers: Strings = Field(
-        default={}, description="More headers for the image server, a JSON object."
+        default={}, repr=False, description="More headers for the image server, a JSON object."
     )
     backend_model: str | None = Field(
         default=None, description="The model to name to the image server; left out, none is named."
@@ -68,7 +73,9 @@ class Settings(BaseSettings):
         description="Globs of the declared model to the image server's own names, a JSON object.",
     )
     backend_body: Object = Field(
-        default={}, description="More fields for each request to the Images API, a JSON object."
+        default={},
+        repr=False,
+        description="More fields for each request to the Images API, a JSON object.",
     )
     backend_drop: Names = Field(
         default=(), description="Options never sent to the Images API, such as quality,background."
@@ -88,11 +95,23 @@ class Settings(BaseSettings):
     backend_tool: str | None = Field(
         default=None, description="The MCP server's tool; left out, the one that makes pictures is found."
     )
+    backend_edit_tool: str | None = Field(
+        default=None, description="The MCP server's tool that changes pictures, where it is another one."
+    )
+    backend_env: Strings = Field(
+        default={},
+        repr=False,
+        description="Variables for the MCP server's command, such as its key, a JSON object.",
+    )
+    backend_files_dir: Path | None = Field(
+        default=None, description="The folder from which pictures that the MCP server names by path are read."
+    )
     backend_arguments: Object | None = Field(
         default=None, description="A template of the MCP tool's arguments, a JSON object."
     )
     backend_timeout: PositiveFloat = Field(
-        default=300.0, description="Seconds one request to the image server may take."
+        default=300.0,
+        description="Seconds for one picture at the image server, retries included; at an MCP server, of silence.",
     )
     backend_retries: NonNegativeInt = Field(
         default=2, description="Further attempts when the image server is busy or cannot be reached."
@@ -102,6 +121,10 @@ class Settings(BaseSettings):
     )
     backend_queue: NonNegativeFloat = Field(
         default=120.0, description="Seconds a picture may wait for the image server; then it fails."
+    )
+    keep_metadata: bool = Field(
+        default=False,
+        description="Whether a picture keeps the prompt and workflow that its maker wrote into the file.",
     )
     store: str = Field(
         default="memory",
@@ -181,7 +204,19 @@ class Settings(BaseSettings):
             return tuple(word.strip() for word in value.split(",") if word.strip())
         return value
 
-    @field_validator("backend_headers", "backend_models", "backend_body", "backend_arguments", mode="before")
+    @field_validator("backend", mode="before")
+    @classmethod
+    def _route(cls, value: object) -> object:
+        return cls._parse(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
+
+    @field_validator(
+        "backend_headers",
+        "backend_models",
+        "backend_env",
+        "backend_body",
+        "backend_arguments",
+        mode="before",
+    )
     @classmethod
     def _parse(cls, value: object) -> object:
         if not isinstance(value, str):
@@ -219,4 +254,5 @@ def load_settings(given: dict[str, Any]) -> Settings:
         name = str(first["loc"][0])
         if first["type"] == "extra_forbidden":
             raise SettingsError(f"There is no setting '{name}'.") from None
-        raise SettingsError(f"{name} (IMAGECALL_{name.upper()}): {first['msg']}.") from None
+        reason = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"{name} (IMAGECALL_{name.upper()}): {reason}.") from None
