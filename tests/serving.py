@@ -34,14 +34,14 @@ class _AnnouncedServer(uvicorn.Server):
 
 
 @contextmanager
-def serve(app: ASGIApp) -> Iterator[str]:
-    """Serve an application with its lifespan on a free port of 127.0.0.1; yield its base URL.
+def serve(app: ASGIApp, port: int = 0) -> Iterator[str]:
+    """Serve an application with its lifespan on 127.0.0.1, on a free port unless told; yield its base URL.
 
     At the end open connections are cut and the thread has ended.
     """
     config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
     server = _AnnouncedServer(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         host, port = listener.getsockname()
         thread = threading.Thread(target=server.run, args=([listener],), name="uvicorn")
         thread.start()

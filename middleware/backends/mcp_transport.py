@@ -1,0 +1,235 @@
+"""How an MCP server is reached: a command that is started here, or a URL."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from yarl import URL
+
+from .base import ImageError
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["Faults", "HTTPServer", "StdioServer", "make_server"]
+
+_SLACK = 1 << 20
+
+_CONNECT = 30.0
+"""Seconds for connecting and sending; waiting for an answer has its own limit."""
+
+_PATIENCE = 60.0
+"""Seconds more than a call's own silence, after which a request that nobody awaits any more is dropped."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """What HTTP answered that the SDK does not tell.
+
+    Attributes:
+        status: that of the last request, if it was 400 or above.
+        expired: whether the server no longer knows the session: it answered 404 to a request with a
+            session's id, and the protocol demands a new session then.
+    """
+
+    status: int | None = None
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A server that is started by a command and speaks over its standard streams.
+
+    Its error output goes where this process's own goes. Of the environment it gets PATH, HOME and the like,
+    and `env`.
+    """
+
+    command: tuple[str, ...] = field(repr=False)
+    env: Mapping[str, str] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What may be shown of it: not its arguments."""
+        return f"{self.command[0][:100]!r}"
+
+    @property
+    def secrets(self) -> list[str]:
+        """What may not be shown."""
+        return list(self.env.values())
+
+    def connect(self, _: Faults) -> AbstractAsyncContextManager[Any]:
+        """Make the transport."""
+        from mcp import StdioServerParameters
+        from mcp.client.stdio import stdio_client
+
+        program, *arguments = self.command
+        parameters = StdioServerParameters(command=program, args=arguments, env=dict(self.env))
+        return stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr)
+
+    def refused(self, problem: BaseException, _: Faults) -> ImageError | None:
+        """Say why it could not be reached, if that is known; None for what the protocol itself says."""
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        if isinstance(problem, OSError):
+            reason = problem.strerror or type(problem).__name__
+            message = f"The MCP server's command {self.name} cannot be started: {reason}."
+        elif isinstance(problem, MCPError) and problem.code == CONNECTION_CLOSED:
+            message = (
+                f"The MCP server's command {self.name} ended before it answered; "
+                "its own error output tells why."
+            )
+        else:
+            return None
+        return ImageError(message, code="mcp_unavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPServer:
+    """A server behind a URL, with the Streamable HTTP transport.
+
+    Attributes:
+        headers: sent with each request, to this server's origin only.
+        timeout: seconds of silence that a call allows.
+        max_bytes: of one picture.
+    """
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    timeout: float
+    max_bytes: int
+
+    @property
+    def name(self) -> str:
+        """What may be shown of it: no path and no query, which may hold a key."""
+        return f"at {URL(self.url).origin()}"
+
+    @property
+    def secrets(self) -> list[str]:
+        """What may not be shown."""
+        query = URL(self.url).raw_query_string
+        quoted = (pair.partition("=")[2] for pair in query.split("&"))
+        whole = [*self.headers.values(), *quoted, *(value for _, value in parse_qsl(query))]
+        return [*whole, *(value.partition(" ")[2] for value in whole)]  # without `Bearer`
+
+    @property
+    def max_event(self) -> int:
+        """The longest event: servers tend to send a picture twice, as a block and as structured content."""
+        return 2 * -(-self.max_bytes // 3) * 4 + _SLACK
+
+    @asynccontextmanager
+    async def connect(self, faults: Faults) -> AsyncIterator[Any]:
+        """Make the transport; it notes its `faults`."""
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        async def answered(response: httpx2.Response) -> None:
+            status = response.status_code
+            if response.request.method == "POST":
+                faults.status = status if status >= 400 else None
+                faults.expired |= status == 404 and "mcp-session-id" in response.request.headers
+            if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+                response.stream = _bounded(response.stream, self.max_event)
+
+        async with (
+            httpx2.AsyncClient(
+                headers=dict(self.headers),
+                timeout=httpx2.Timeout(_CONNECT, read=self.timeout + _PATIENCE),
+                event_hooks={"response": [answered]},
+            ) as client,
+            # Its default loses every picture above 768 kB.
+            streamable_http_client(
+                self.url, http_client=client, max_sse_event_size=self.max_event
+            ) as streams,
+        ):
+            yield streams
+
+    def refused(self, problem: BaseException, faults: Faults) -> ImageError | None:
+        """Say why it could not be reached, if that is known; None for what the protocol itself says."""
+        import httpx2
+
+        if isinstance(problem, httpx2.TransportError | OSError):
+            message = f"The MCP server {self.name} cannot be reached: {type(problem).__name__}."
+        elif faults.status in (401, 403):
+            message = (
+                f"The MCP server {self.name} answered HTTP {faults.status}: "
+                "check backend_api_key and backend_headers."
+            )
+        elif faults.status is not None:
+            message = f"The MCP server {self.name} answered HTTP {faults.status}: check its URL."
+        else:
+            return None
+        return ImageError(message, code="mcp_unavailable")
+
+
+def make_server(
+    url: str | None,
+    command: str | Sequence[str] | None,
+    *,
+    headers: Mapping[str, str],
+    env: Mapping[str, str],
+    api_key: str | None,
+    timeout: float,
+    max_bytes: int,
+) -> StdioServer | HTTPServer:
+    """Check how a server is to be reached.
+
+    Raises:
+        ValueError: neither or both of url and command are given, the URL is none, or something is given that
+            belongs to the other of the two.
+    """
+    if (url is None) == (command is None):
+        raise ValueError("An MCP server is reached by a URL or by a command: give one of them.")
+    if command is not None:
+        if headers or api_key:
+            raise ValueError("A command has no headers: give it its key in its environment, by env.")
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        if not words:
+            raise ValueError("The MCP server's command is empty.")
+        return StdioServer(tuple(words), env)
+    if env:
+        raise ValueError("A URL has no environment: env belongs to a command.")
+    assert url is not None
+    _check_url(url)
+    sent = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    if any(name.lower() == "authorization" for name in headers):
+        sent = {}
+    return HTTPServer(url, {**sent, **headers}, timeout, max_bytes)
+
+
+def _check_url(url: str) -> None:
+    # `from None` and no echo: what stands in the URL by mistake may be a password.
+    example = "give one such as http://127.0.0.1:8000/mcp"
+    try:
+        parsed = URL(url)
+    except ValueError:
+        raise ValueError(f"The MCP server's URL is none: {example}.") from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ValueError(f"The MCP server's URL is not http:// or https://: {example}.")
+    if parsed.raw_user is not None or parsed.raw_password is not None:
+        raise ValueError("The MCP server's URL holds a user or password: use the API key or headers.")
+
+
+def _bounded(stream: Any, limit: int) -> Any:
+    """Bound a body that the SDK would read whole, whatever its length."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = limit
+            async for piece in stream:
+                left -= len(piece)
+                if left < 0:
+                    raise httpx2.StreamError(f"The body exceeded the {limit} byte limit.")
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
