@@ -50,6 +50,12 @@ _WANTED = re.compile(
 _NEXT_CLAUSE = re.compile(r"[.!?\n]|,?\s+(?:and|then|also)\s+(?:tell|say|what|how|give|look)\b|,?\s+please\b")
 _PAIR = re.compile(r"((?:an?|the|one)\s[^,]+?)\s+and\s+((?:an?|the|one|another)\s[^,]+)", re.IGNORECASE)
 _SCENE = re.compile(r"\b(?:with|in|on|under|near|by|at|of)\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"\b(?:make|turn|colou?r)\s+(?:it|this|that|them|the)\b|\bpaint\s+(?:it|this|that|them)\b|\badd\b",
+    re.IGNORECASE,
+)
+_SELECTOR = "num_last_images_to_include"
+"""The argument that makes a call one that changes a picture; offered where one is there."""
 _SEVERAL = re.compile(rf"\b(?:two|2)\s+(?:\w+\s+)?{_NOUN}\b", re.IGNORECASE)
 _PLACE = re.compile(r"\b(?:in|for|at)\s+([A-Z][\w'-]*(?:\s[A-Z][\w'-]*)*)")
 
@@ -100,7 +106,8 @@ def _read(items: list[Json]) -> _Conversation:
     for item in items:
         if item.get("role") == "user":
             asked = _plain(item["content"])
-            painted = [call.arguments["prompt"] for call in conversation.calls.values() if _paints(call)]
+            made = [call.arguments for call in conversation.calls.values() if _paints(call)]
+            painted = [arguments["prompt"] for arguments in made if _SELECTOR not in arguments]
             conversation = _Conversation(asked, painted[-1] if painted else conversation.painted)
         elif item.get("type") == "function_call":
             conversation.calls[item["call_id"]] = Call(item["name"], loads(item["arguments"]))
@@ -133,7 +140,10 @@ def _wanted(conversation: _Conversation, functions: Mapping[str, Json]) -> list[
     asked = conversation.asked
     painter = next((name for name, schema in functions.items() if "prompt" in _properties(schema)), None)
     calls: list[Call] = []
-    if painter and _WANTED.search(asked):
+    change = _CHANGE.search(asked)
+    if painter and change and _SELECTOR in _properties(functions[painter]):
+        calls = [Call(painter, {"prompt": _clause(asked[change.start() :]), _SELECTOR: 1})]
+    elif painter and _WANTED.search(asked):
         calls = [Call(painter, {"prompt": prompt}) for prompt in _prompts(asked, conversation.painted)]
     words = set(re.findall(r"[a-z]+", asked.lower()))
     for name, schema in functions.items():
@@ -162,7 +172,7 @@ def _any_call(conversation: _Conversation, functions: Mapping[str, Json]) -> Cal
 
 def _prompts(asked: str, painted: str) -> list[str]:
     found = next((match for pattern in _SUBJECT if (match := pattern.search(asked))), None)
-    subject = _NEXT_CLAUSE.split(found[1] if found else asked, maxsplit=1)[0].strip(" ,;:\"'") or asked
+    subject = _clause(found[1] if found else asked) or asked
     if painted and subject.lower().split()[-1] == "one":
         subject = f"{subject[:-3]}{painted.rsplit(maxsplit=1)[-1]}"
     pair = _PAIR.fullmatch(subject)
@@ -171,6 +181,11 @@ def _prompts(asked: str, painted: str) -> list[str]:
     if _SEVERAL.search(asked):
         return [f"{subject} by day", f"{subject} by night"]
     return [subject]
+
+
+def _clause(text: str) -> str:
+    """Return the first clause of a text."""
+    return _NEXT_CLAUSE.split(text, maxsplit=1)[0].strip(" ,;:\"'")
 
 
 def _properties(schema: Json) -> Json:
@@ -210,6 +225,8 @@ def _report(conversation: _Conversation) -> str:
             sentences.append(f"{call.name} says: {output[:200]}")
         elif problem := _problem(output):
             sentences.append(f"Sorry, there is no picture of “{call.arguments['prompt']}”: {problem}")
+        elif _SELECTOR in call.arguments:
+            sentences.append(f"Done: {call.arguments['prompt']}.")
         else:
             painted.append(call.arguments["prompt"])
     if painted:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from scripted_model import METRIC, PAINT, WEATHER, called, calls_of, painted, text_of, user
+from scripted_model import EDIT, METRIC, PAINT, WEATHER, called, calls_of, painted, text_of, user
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,36 @@ async def test_it_reads_from_the_words_what_to_draw(asked: str, prompts: list[st
 async def test_a_blue_one_is_of_the_kind_drawn_before() -> None:
     history = [user("Draw a red cat"), *painted("a red cat"), user("Thanks"), user("Now draw a blue one")]
     assert await calls_of(history, PAINT) == [("image_generation", {"prompt": "a blue cat"})]
+
+
+@pytest.mark.parametrize(
+    ("asked", "prompt"),
+    [
+        ("Make it blue", "Make it blue"),
+        ("Now turn the cat into a tiger, please.", "turn the cat into a tiger"),
+        ("Please colour them red and tell me why", "colour them red"),
+        ("paint it black", "paint it black"),
+        ("And add a balloon!", "add a balloon"),
+    ],
+)
+async def test_it_changes_a_picture_where_one_is_there_to_change(asked: str, prompt: str) -> None:
+    history = [user("Draw a red cat"), *painted("a red cat"), user(asked)]
+    edit = {"prompt": prompt, "num_last_images_to_include": 1}
+    assert await calls_of(history, EDIT) == [("image_generation", edit)]
+    history += called("image_generation", '{"status":"completed"}', 2, **edit)
+    assert await text_of(history, EDIT) == f"Done: {prompt}."
+
+
+async def test_it_does_not_change_what_it_cannot_change() -> None:
+    history = [user("Draw a red cat"), *painted("a red cat"), user("Make it blue")]
+    assert await calls_of(history, PAINT) == []
+
+
+async def test_a_change_is_no_kind_of_picture() -> None:
+    edit = called("image_generation", "{}", 2, prompt="Make it blue", num_last_images_to_include=1)
+    history = [user("Draw a red cat"), *painted("a red cat"), user("Make it blue"), *edit]
+    history.append(user("Now draw a green one"))
+    assert await calls_of(history, EDIT) == [("image_generation", {"prompt": "a green cat"})]
 
 
 async def test_without_parallel_calls_it_draws_one_picture_after_the_other() -> None:
