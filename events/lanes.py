@@ -50,13 +50,14 @@ class Lane:
         told: the shape of the client's.
     """
 
-    __slots__ = ("_asked", "_number", "_told", "part")
+    __slots__ = ("_before", "_behind", "_middle", "_number", "_said", "_same", "_told")
 
     def __init__(self, part: Part, number: int, asked: _Shape, told: _Shape) -> None:
-        self.part = part
+        self._said = part.pieces
         self._number = number
-        self._asked = asked
+        self._before, self._middle, self._behind = asked
         self._told = told
+        self._same = told == asked
 
     def take(self, chunk: bytes, start: int, number: int) -> tuple[int, int, bytes]:
         """Take as many frames as possible from `start` on, where one begins; note what they say.
@@ -69,30 +70,38 @@ class Lane:
         Returns:
             how many were taken, where they end, and what the client gets for them.
         """
-        asked, first = self._asked, self._number
-        same = first == number and asked == self._told
-        before, said = asked.before, self.part.pieces
+        before, middle, behind = self._before, self._middle, self._behind
+        first = current = self._number
+        same = self._same and first == number
         texts: list[bytes] = []
         end, size = start, len(chunk)
         while end < size and chunk.startswith(before, end):
+            tail = middle if behind is None else b"%b%d%b" % (middle, current, behind)
             begin = end + len(before)
-            tail = asked.tail(self._number)
             after = chunk.find(b"\n", begin) + 2
-            text = chunk[begin : after - len(tail)]
-            if not chunk.startswith(tail, after - len(tail)) or (value := _text(text)) is None:
+            stop = after - len(tail)
+            if not chunk.startswith(tail, stop):
                 break
-            if not same and dumps(value) != text:
-                break  # the long way would write it in another way
-            said.append(value)
+            text = chunk[begin:stop]
+            try:
+                value = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                break
+            # A string and nothing but: so the frame is just what it seems to be.
+            if type(value) is not str or not (same or dumps(value) == text):
+                break
+            self._said.append(value)
             texts.append(text)
-            self._number += 1
+            current += 1
             end = after
-        return self._number - first, end, chunk[start:end] if same else self._tell(texts, number)
+        self._number = current
+        return current - first, end, chunk[start:end] if same else self._tell(texts, number)
 
     def _tell(self, texts: list[bytes], number: int) -> bytes:
+        told = self._told
         pieces: list[bytes] = []
         for text in texts:
-            pieces += (self._told.before, text, self._told.tail(number))
+            pieces += (told.before, text, told.tail(number))
             number += 1
         return b"".join(pieces)
 
@@ -117,15 +126,6 @@ class Lane:
         if asked is None or answered is None:
             return None
         return cls(part, asked[1] + 1, asked[0], answered[0])
-
-
-def _text(data: bytes) -> str | None:
-    """Read a JSON string; None for anything else, one with more behind it included."""
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, str) else None
 
 
 def _shape(frame: bytes, text: bytes) -> tuple[_Shape, int] | None:

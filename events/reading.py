@@ -31,7 +31,17 @@ class Reading:
         max_event: bytes of one event of the server.
     """
 
-    __slots__ = ("_client", "_decoder", "_frames", "_lane", "_lanes_left", "_max_event", "_on_event", "_turn")
+    __slots__ = (
+        "_client",
+        "_decoder",
+        "_frames",
+        "_lane",
+        "_lanes_left",
+        "_max_event",
+        "_on_event",
+        "_ready",
+        "_turn",
+    )
 
     def __init__(
         self,
@@ -48,6 +58,7 @@ class Reading:
         self._max_event = max_event
         self._decoder = SSEDecoder(max_event=max_event)
         self._lane: Lane | None = None
+        self._ready: Lane | None = None
         self._lanes_left = _LANES
 
     def skim(self, chunk: bytes, start: int = 0) -> tuple[int, bytes]:
@@ -56,14 +67,18 @@ class Reading:
         Returns:
             where that ends, and the client's frames for it.
         """
-        lane, decoder = self._lane, self._decoder
-        if lane is None or not decoder.idle or self._turn.ended or len(chunk) > self._max_event:
+        lane = self._ready
+        if lane is None or len(chunk) > self._max_event:
             return start, b""
         count, end, frames = lane.take(chunk, start, self._client.number)
         if count:
             self._client.number += count
             self._lanes_left = _LANES
         return end, frames
+
+    def stop(self) -> None:
+        """Let nothing go the short way any more: the turn was ended from outside."""
+        self._lane = self._ready = None
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes, cut anywhere."""
@@ -85,7 +100,7 @@ class Reading:
         try:
             frames = self._decoder.close() if piece is None else self._decoder.feed(piece)
         except RemoteProtocolError as error:
-            self._lane = None
+            self.stop()
             for event in self._turn.abandon(str(error)):
                 self._on_event(event)
             return
@@ -94,6 +109,8 @@ class Reading:
             for event in events:
                 self._on_event(event)
             self._learn(frame, events)
+        # In the midst of a frame nothing can be skimmed, but what follows it can.
+        self._ready = self._lane if self._decoder.idle else None
 
     def _learn(self, frame: ServerSentEvent, events: list[TurnEvent]) -> None:
         """Begin a lane with a frame, if its like can be recognised; any other frame ends the one there is."""

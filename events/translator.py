@@ -96,17 +96,11 @@ class Translator:
             max_arguments=self._limits.max_arguments,
         )
         self._reading = Reading(self._turn, self._client, self._frames, self._on, self._limits.max_event)
+        self.skim = self._reading.skim
+        """Takes what of a chunk needs no thought: see `Reading.skim`. The rest is for `receive`."""
         self._eof = False
 
     # -- what comes in -------------------------------------------------------------------------
-
-    def skim(self, chunk: bytes) -> tuple[int, bytes]:
-        """Take the beginning of a chunk that needs no thought: more of a text that streams already.
-
-        Returns:
-            how many bytes that is, and the client's frames for them; the rest is for `receive`.
-        """
-        return (0, b"") if self._finished else self._reading.skim(chunk)
 
     def receive(self, chunk: bytes) -> list[Action]:
         """Take the next bytes of the current turn's event stream, cut anywhere."""
@@ -156,6 +150,7 @@ class Translator:
         """End the response as failed, whatever it waits for."""
         if self._finished:
             return []
+        self._reading.stop()
         if self._turn.ended is None:
             self._hear(self._turn.abandon(reason, code))
         elif self._told_end:

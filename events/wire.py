@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _MAX_DEPTH = 200
+_LONG = 64 << 10
 
 
 def loads(data: bytes | str) -> Any:
@@ -46,9 +47,18 @@ def loads(data: bytes | str) -> Any:
             value = json.loads(data)
         except RecursionError as error:
             raise ValueError("JSON nested too deeply") from error
-    if len(data) > 2 * _MAX_DEPTH and is_deep(value):
+    if _may_be_deep(data) and is_deep(value):
         raise ValueError("JSON nested too deeply")
     return value
+
+
+def _may_be_deep(data: bytes | str) -> bool:
+    """Whether JSON has containers enough to be deep; in a long text that costs more than to look."""
+    if not 2 * _MAX_DEPTH < len(data) < _LONG:
+        return len(data) >= _LONG
+    if isinstance(data, str):
+        return data.count("{") + data.count("[") > _MAX_DEPTH
+    return data.count(b"{") + data.count(b"[") > _MAX_DEPTH
 
 
 def is_deep(value: object) -> bool:

@@ -6,30 +6,40 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..events.errors import RequestError
-from ..events.lowering import LoweredRequest, lower_request
-from ..events.translator import Translator
-from ..events.wire import dumps, loads
+from ..events.wire import loads
 from .answers import cors_headers, send_request_error
+from .artifacts import Artifacts
 from .backends.base import ImageBackend
-from .body import RequestBody, header, read_body
-from .exchange import Exchange, Shared
-from .runner import BackendOwner
+from .backends.routing import make_routing
+from .background import Background
+from .body import RequestBody, read_body
+from .creation import Creation, Prepared
+from .exchange import Shared
+from .owners import Owner, default_owner
+from .routes import Route, Routes
 from .settings import Settings, load_settings
 from .sinks import JSONSink, SSESink
-from .turns import rewritten_scope
+from .store import Store, named_store
+from .store_owner import StoreOwner
+from .surface import Surface
+from .websocket import ResponsesSocket
 
 __all__ = ["ImageGenerationMiddleware"]
 
 log = logging.getLogger("imagecall")
 
-_NEEDLES = (b"image_generation", b"ig_", b"previous_response_id")
+_NEEDLES = (b"image_generation", b"ig_", b"previous_response_id", b"item_reference")
 """A request without any of these has nothing for us to do, and is not even parsed."""
+
+
+def _concerns(data: bytes) -> bool:
+    return any(needle in data for needle in _NEEDLES)
 
 
 def _new_id(prefix: str) -> str:
@@ -44,95 +54,94 @@ class ImageGenerationMiddleware:
 
     Args:
         app: the inner application.
-        backend: who makes the pictures: a name, or any object with the `ImageBackend` method.
+        backend: who makes the pictures: a name, any object with the `ImageBackend` method, or a mapping
+            from globs of the declared image model to either; see `make_routing`.
+        store: where pictures and responses are kept for later turns: a name, or any object with the
+            methods of `Store`; in memory unless told otherwise.
+        owner: tells whose a request is; by default the credential in its headers decides.
         new_id: makes an id that begins with the given prefix and an underscore; unguessable by default.
         now: seconds since the epoch.
         **settings: the settings by name; see `Settings`.
 
     Raises:
         SettingsError: a setting is wrong.
+        ImportError: the named backend needs an extra that is not installed.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        backend: ImageBackend | str | None = None,
+        backend: ImageBackend | str | Mapping[str, Any] | None = None,
         *,
+        store: Store | str | None = None,
+        owner: Owner = default_owner,
         new_id: Callable[[str], str] = _new_id,
         now: Callable[[], float] = time.time,
         **settings: Any,
     ) -> None:
-        named = {"backend": backend} if isinstance(backend, str) else {}
-        self.settings: Settings = load_settings({**settings, **named})
-        maker = backend if backend is not None and not isinstance(backend, str) else _named(self.settings)
-        if maker is None:
+        maker, named = (None, {"backend": backend}) if isinstance(backend, str | Mapping) else (backend, {})
+        keeper, stored = (None, {"store": store}) if isinstance(store, str) else (store, {})
+        self.settings: Settings = load_settings({**settings, **named, **stored})
+        self._routing = make_routing(self.settings, maker)
+        if not self._routing.present:
             log.warning(
                 "No image backend is set: calls of image_generation reach the client as function calls. "
                 "Set backend or IMAGECALL_BACKEND."
             )
         self._app = app
-        self._owner = BackendOwner(maker)
-        self._shared = Shared(app, self.settings, self._owner, asyncio.Semaphore(self.settings.concurrency))
-        self._lowering = self.settings.lowering(backend=self._owner.present)
-        self._limits = self.settings.limits()
-        self._paths = frozenset(path.rstrip("/") for path in self.settings.paths)
-        self._new_id = new_id
-        self._now = now
+        self._stores = StoreOwner(
+            named_store(self.settings) if keeper is None else keeper, owner, ttl=self.settings.store_ttl
+        )
+        self._background = Background()
+        self._surface = Surface(app, self._stores, self._background, self.settings)
+        slots = asyncio.Semaphore(self.settings.concurrency)
+        folder = self.settings.artifact_dir
+        shared = Shared(app, self.settings, self._routing, slots, Artifacts(folder) if folder else None)
+        self._creation = Creation(shared, self._stores, self._background, new_id=new_id, now=now)
+        self._routes = Routes(self.settings.paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection. Whatever is not ours reaches the inner application as it came."""
         if scope["type"] == "lifespan":
             await self._app(scope, self._closing(receive), send)
-        elif scope["type"] == "http" and self._may_be_ours(scope):
+        elif scope["type"] == "http":
             await self._answer(scope, receive, send)
+        elif scope["type"] == "websocket" and self._routes.is_endpoint(scope):
+            socket = ResponsesSocket(
+                self._app, self._creation, self.settings, _concerns, scope, receive, send
+            )
+            await socket.run()
         else:
             await self._app(scope, receive, send)
 
-    def _may_be_ours(self, scope: Scope) -> bool:
-        if scope["method"] != "POST":
-            return False
-        path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
-        if path.rstrip("/") not in self._paths:
-            return False
-        kind = header(scope, b"content-type")
-        return not kind or b"json" in kind.lower()
-
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._routes.find(scope)
+        if route is None:
+            await self._app(scope, receive, send)
+        elif route.response_id:
+            await self._surface.answer(route, scope, receive, send)
+        else:
+            await self._create(route, scope, receive, send)
+
+    async def _create(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+        own_headers = cors_headers(scope, self.settings.cors_origins)
         try:
             body = await read_body(scope, receive, self.settings.max_body)
-            lowered = self._lower(body)
+            prepared = await self._prepare(scope, body)
         except RequestError as error:
-            headers = cors_headers(scope, self.settings.cors_origins)
-            await send_request_error(send, error, headers)
+            await send_request_error(send, error, own_headers)
             return
-        if lowered is None:
+        if prepared is None:
             await self._app(scope, body.replay(receive), send)
-            return
-        upstream_body = dumps(lowered.body)
-        if lowered.tool is None:
-            await self._app(rewritten_scope(scope, len(upstream_body)), _once(upstream_body, receive), send)
-            return
-        await self._translate(scope, receive, send, lowered, upstream_body)
+        elif route.kind == "derive":
+            await self._creation.derive(prepared, scope, receive, send)
+        else:
+            sink = (SSESink if prepared.stream else JSONSink)(send, own_headers)
+            await self._creation.run(prepared, scope, receive, send, sink)
 
-    async def _translate(
-        self, scope: Scope, receive: Receive, send: Send, lowered: LoweredRequest, body: bytes
-    ) -> None:
-        translator = Translator(
-            lowered,
-            new_id=self._new_id,
-            now=self._now,
-            limits=self._limits,
-            strict_arguments=self.settings.strict_arguments,
-            feedback=self.settings.feedback,
-        )
-        sink = (SSESink if lowered.stream else JSONSink)(
-            send, cors_headers(scope, self.settings.cors_origins)
-        )
-        await Exchange(self._shared, scope, receive, send, translator, sink).run(body)
-
-    def _lower(self, body: RequestBody) -> LoweredRequest | None:
+    async def _prepare(self, scope: Scope, body: RequestBody) -> Prepared | None:
         """Parse and lower a body, if it holds a word of ours at all."""
-        if body.data is None or not any(needle in body.data for needle in _NEEDLES):
+        if body.data is None or not _concerns(body.data):
             return None
         try:
             request = loads(body.data)
@@ -140,34 +149,17 @@ class ImageGenerationMiddleware:
             return None  # the inner application says it better
         if not isinstance(request, dict):
             return None
-        return lower_request(request, {}, self._lowering)
+        return await self._creation.prepare(scope, request)
 
     def _closing(self, receive: Receive) -> Receive:
-        """Close the backend when the application shuts down."""
+        """Close what is open when the application shuts down."""
 
         async def closing() -> Message:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
-                await self._owner.close()
+                await self._background.close()
+                await self._stores.close()
+                await self._routing.close()
             return message
 
         return closing
-
-
-def _named(settings: Settings) -> ImageBackend | None:
-    if settings.backend is None:
-        return None
-    from .backends.scene import SceneBackend
-
-    return SceneBackend()
-
-
-def _once(body: bytes, receive: Receive) -> Receive:
-    pending = [body]
-
-    async def rest() -> Message:
-        if pending:
-            return {"type": "http.request", "body": pending.pop(), "more_body": False}
-        return await receive()
-
-    return rest

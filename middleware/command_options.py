@@ -58,4 +58,4 @@ def _option(name: str) -> inspect.Parameter:
 def _shown(default: object) -> str:
     if isinstance(default, tuple):
         return ",".join(default) or "none"
-    return "none" if default is None else str(default)
+    return "none" if default is None or default == {} else str(default)

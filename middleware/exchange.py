@@ -7,8 +7,8 @@ Who does what, and in which task:
 - each *picture* is a task of the runner;
 - the *watcher* alone reads the server's `receive`; the *clock* sends keep-alives and watches the limits.
 
-All of them may write to the client, so one lock spans each translator call and the sends that follow
-from it: numbers leave in the order in which they were given.
+All of them may write to the client, so one lock (the delivery's) spans each translator call and the
+sends that follow from it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..events.actions import Action, Finish, NextTurn, Run
+from ..events.actions import Action, Finish, KeepPicture, KeepResponse, NextTurn, Run
 from ..events.actions import Send as SendFrames
 from ..events.translator import Translator
 from ..events.wire import dumps
-from .runner import BackendOwner, Runner
+from .artifacts import Artifacts
+from .backends.routing import Routing
+from .delivery import Delivery
+from .keeper import Keeper
+from .pictures import Pictures
+from .runner import Runner
 from .settings import Settings
 from .sinks import Sink
 from .turns import InnerTurn, TurnReader, turn_scope
@@ -43,8 +47,9 @@ class Shared:
 
     app: ASGIApp
     settings: Settings
-    owner: BackendOwner
+    routing: Routing
     slots: asyncio.Semaphore
+    artifacts: Artifacts | None = None
 
 
 class Exchange:
@@ -52,46 +57,50 @@ class Exchange:
 
     __slots__ = (
         "_clock",
+        "_delivery",
         "_finish",
-        "_gone",
         "_group",
-        "_lock",
+        "_keeper",
         "_next",
         "_passed",
-        "_receive",
+        "_pictures",
         "_runner",
         "_scope",
-        "_send",
-        "_sent",
         "_shared",
         "_sink",
         "_started",
         "_translator",
         "_turn",
         "_turns",
-        "_unsent",
         "_wake",
         "_watcher",
     )
 
     def __init__(
-        self, shared: Shared, scope: Scope, receive: Receive, send: Send, translator: Translator, sink: Sink
+        self,
+        shared: Shared,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        translator: Translator,
+        sink: Sink,
+        keeper: Keeper | None = None,
+        pictures: Pictures | None = None,
     ) -> None:
         self._shared = shared
         self._scope = scope
-        self._receive = receive
-        self._send = send
         self._translator = translator
         self._sink = sink
-        self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._gone = asyncio.Event()
+        self._keeper = keeper
+        self._pictures = pictures
+        frames = None if keeper is None else keeper.frames
+        self._delivery = Delivery(receive, send, sink, self._wake.set, frames)
         self._next: NextTurn | None = None
         self._finish: Finish | None = None
         self._passed = False
-        self._unsent: deque[bytes] = deque()
         self._turns: list[InnerTurn] = []
-        self._started = self._sent = asyncio.get_running_loop().time()
+        self._started = asyncio.get_running_loop().time()
 
     async def run(self, body: bytes) -> None:
         """Answer the request; `body` is turn one's.
@@ -101,9 +110,16 @@ class Exchange:
         async with asyncio.TaskGroup() as self._group:
             shared = self._shared
             self._runner = Runner(
-                shared.owner, shared.slots, shared.settings, self._translator, self._perform, self._group
+                shared.routing,
+                shared.slots,
+                shared.settings,
+                self._translator,
+                self._perform,
+                self._group,
+                pictures=self._pictures,
+                artifacts=shared.artifacts,
             )
-            self._watcher = self._group.create_task(self._watch())
+            self._watcher = self._group.create_task(self._delivery.watch())
             self._clock = self._group.create_task(self._tick())
             self._ask(body)
             try:
@@ -128,7 +144,7 @@ class Exchange:
             if self._finish is not None:
                 await self._end(self._finish)
                 return
-            if self._gone.is_set():
+            if self._delivery.gone:
                 await self._abandon()
                 return
             if self._passed:
@@ -145,7 +161,7 @@ class Exchange:
         number = len(self._turns) + 1
         scope = turn_scope(self._scope, len(body), number)
         reader = TurnReader(self._translator, number, self._shared.settings.max_event)
-        self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear)
+        self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear, self._take)
         self._turns.append(self._turn)
         self._turn.task = self._group.create_task(self._run_turn(self._turn))
 
@@ -164,11 +180,13 @@ class Exchange:
     async def _end(self, finish: Finish) -> None:
         """Send the last message. The watcher is retired first: servers report every end as a disconnect."""
         self._runner.cancel()
-        async with self._lock:
+        async with self._delivery.lock:
             self._watcher.cancel()
             self._clock.cancel()
-            await self._flush()
-            await self._reach(lambda: self._sink.close(finish))
+            await self._delivery.flush()
+            if self._keeper is not None:
+                await self._keeper.keep_log()
+            await self._delivery.close(finish)
         await self._abandon()
 
     async def _abandon(self) -> None:
@@ -204,66 +222,82 @@ class Exchange:
                 # Not earlier: many applications stop sending as soon as the client seems to have gone.
                 turn.over.set()
 
+    async def _take(self, chunk: bytes) -> None:
+        """Take more of a turn's event stream."""
+        delivery = self._delivery
+        await delivery.lock.acquire()
+        try:
+            end, frames = self._translator.skim(chunk)
+            if end == len(chunk):
+                await delivery.hurry(frames)
+                return
+            if frames:
+                delivery.push(frames)
+            self._act(self._translator.receive(chunk[end:] if end else chunk))
+            await delivery.flush()
+        finally:
+            delivery.lock.release()
+
     async def _pass(self, turn: InnerTurn, message: Message, *, last: bool) -> None:
         """Hand on an answer of turn one that is no success, as it is."""
-        async with self._lock:
+        async with self._delivery.lock:
             if last:
                 self._watcher.cancel()
             if self._finish is None:
-                await self._reach(lambda: self._send(message))
+                await self._delivery.pass_on(message)
         if last:
             turn.over.set()
             self._passed = True
             self._wake.set()
+
+    # -- whoever else may end it ---------------------------------------------------------------
+
+    async def cancel(self) -> None:
+        """End the response as cancelled by its client."""
+        await self._perform(self._translator.cancel)
+
+    async def abandon(self, reason: str) -> None:
+        """End the response as failed."""
+        await self._perform(lambda: self._translator.abandon(reason))
 
     # -- everybody -----------------------------------------------------------------------------
 
     async def _perform(self, decide: Callable[[], list[Action]]) -> None:
         """Ask the translator, and do what it says before anybody else may ask.
 
-        Whoever calls may be cancelled while a slow client holds a send up: what has not been sent then
-        is sent first the next time, and nothing else waits for the client.
+        Nothing waits for the client before all is decided: see `Delivery.flush`.
         """
-        async with self._lock:
-            for action in decide():
-                match action:
-                    case SendFrames(frames):
-                        self._unsent.append(frames)
-                    case Run(call):
-                        if not self._gone.is_set():
-                            self._runner.start(call)
-                    case NextTurn():
-                        self._next = action
-                        self._wake.set()
-                    case Finish():
-                        self._finish = action
-                        self._wake.set()
-                    case _:
-                        assert_never(action)
-            await self._flush()
+        async with self._delivery.lock:
+            self._act(decide())
+            await self._delivery.flush()
 
-    async def _flush(self) -> None:
-        while self._unsent and not self._gone.is_set():
-            self._sent = asyncio.get_running_loop().time()
-            await self._reach(lambda: self._sink.write(self._unsent[0]))
-            self._unsent.popleft()
+    def _act(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case SendFrames(frames):
+                    self._delivery.push(frames)
+                case Run(call):
+                    if not self._delivery.gone:
+                        self._runner.start(call)
+                case KeepPicture() | KeepResponse():
+                    self._keep(action)
+                case NextTurn():
+                    self._next = action
+                    self._wake.set()
+                case Finish():
+                    self._finish = action
+                    self._wake.set()
+                case _:
+                    assert_never(action)
 
-    async def _reach(self, send: Callable[[], Awaitable[None]]) -> None:
-        """Send something, if the client is still there. Servers may raise OSError when it is not."""
-        if not self._gone.is_set():
-            try:
-                await send()
-            except OSError:
-                self._leave()
-
-    def _leave(self) -> None:
-        self._gone.set()
-        self._wake.set()
-
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._leave()
+    def _keep(self, action: KeepPicture | KeepResponse) -> None:
+        """Begin to keep something. Only what follows a response's end has to wait for that."""
+        if self._keeper is None:
+            return
+        if isinstance(action, KeepPicture):
+            self._keeper.keep_picture(self._group, action)
+        else:
+            self._delivery.push(self._group.create_task(self._keeper.keep_response(action)))
 
     async def _tick(self) -> None:
         """Keep the client's connection alive and end what takes too long."""
@@ -272,7 +306,7 @@ class Exchange:
         while True:
             now = asyncio.get_running_loop().time()
             if now >= end:
-                await self._perform(lambda: self._translator.abandon("the response took too long"))
+                await self.abandon("the response took too long")
                 return
             silent = self._turn.silent_since(now) + settings.upstream_idle
             if now >= silent:
@@ -280,13 +314,8 @@ class Exchange:
                 self._turn.over.set()
                 await self._perform(self._translator.turn_ended)
                 continue
-            alive = self._sent + settings.keepalive if settings.keepalive else end
+            alive = self._delivery.sent + settings.keepalive if settings.keepalive else end
             if now >= alive:
-                await self._keep_alive()
+                await self._delivery.keep_alive()
                 continue
             await asyncio.sleep(max(0.001, min(end, silent, alive) - now))
-
-    async def _keep_alive(self) -> None:
-        self._sent = asyncio.get_running_loop().time()
-        async with self._lock:
-            await self._reach(self._sink.keepalive)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["RawHeader", "request_headers", "response_headers"]
+__all__ = ["RawHeader", "end_to_end", "request_headers", "response_headers"]
 
 RawHeader = tuple[bytes, bytes]
 
@@ -33,7 +33,7 @@ def request_headers(headers: Iterable[RawHeader]) -> list[tuple[str, str]]:
         dropped |= {b"content-length"}  # RFC 9112, section 6.3: it overrides a length
     return [
         (name.decode("latin-1"), value.decode("utf-8", "replace"))
-        for name, value in _end_to_end(pairs)
+        for name, value in end_to_end(pairs)
         if name not in dropped and not name.startswith(b"sec-websocket-")
     ]
 
@@ -49,12 +49,12 @@ def response_headers(status: int, headers: Iterable[RawHeader], origin: bytes) -
     own = origin + b"/"
     return [
         (name, value[len(origin) :] if name == b"location" and value.startswith(own) else value)
-        for name, value in _end_to_end(headers)
+        for name, value in end_to_end(headers)
         if name != dropped
     ]
 
 
-def _end_to_end(headers: Iterable[RawHeader]) -> list[RawHeader]:
+def end_to_end(headers: Iterable[RawHeader]) -> list[RawHeader]:
     """Drop the hop-by-hop headers and those that `Connection` names; the rest keeps its order."""
     pairs = [(name.lower(), value) for name, value in headers]
     dropped = {

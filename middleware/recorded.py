@@ -184,7 +184,8 @@ class _Picture:
 
 def _image(encoded: str, **facts: Any) -> Image:
     data = base64.b64decode(encoded)
-    return read_image(data, max_bytes=len(data), max_pixels=_ANY_SIZE, **facts)
+    # Whatever is in the file, the client got it.
+    return read_image(data, max_bytes=len(data), max_pixels=_ANY_SIZE, keep_metadata=True, **facts)
 
 
 def _pictures(client: bytes) -> list[_Picture]:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from ..events.actions import Action
+from ..events.pictures import Picture
 from ..events.tools.base import ToolCall, ToolError, ToolOutcome, ToolProgress
 from ..events.translator import Translator
-from .backends.base import Image, ImageBackend, ImageError, ImageRequest
-from .images import conform, read_image
+from .artifacts import Artifacts
+from .backends.base import Image, ImageError, ImageRequest
+from .backends.owner import BackendOwner
+from .backends.routing import Routing
+from .images import conform, read_image, without_metadata
+from .pictures import Pictures
 from .settings import Settings
 
-__all__ = ["BackendOwner", "Report", "Runner"]
+__all__ = ["Report", "Runner"]
 
 log = logging.getLogger("imagecall")
 
@@ -25,102 +30,46 @@ Report = Callable[[Callable[[], list[Action]]], Coroutine[Any, Any, None]]
 """Call the translator under the exchange's lock and perform what it returns."""
 
 _LARGE = 1 << 20
-"""Bytes above which encoding would hold up the other streams and goes to a thread."""
-
-
-class BackendOwner:
-    """Opens a backend before its first picture and closes it at shutdown, both in one task of its own.
-
-    A session must be left in the task that entered it, and no request lives long enough.
-    """
-
-    def __init__(self, backend: ImageBackend | None) -> None:
-        self._backend = backend
-        self._session: _Session | None = None
-
-    @property
-    def present(self) -> bool:
-        """Whether there is a backend at all."""
-        return self._backend is not None
-
-    async def backend(self) -> ImageBackend:
-        """Return the backend, open. A failure to open it is the caller's; the next caller tries again."""
-        if self._backend is None:
-            raise ImageError("There is no image backend.", code="no_backend")
-        if not isinstance(self._backend, AbstractAsyncContextManager):
-            return self._backend
-        if self._session is None or self._session.task.done():
-            self._session = _Session(self._backend)
-        session = self._session
-        await session.settled.wait()
-        if session.failure is not None:
-            raise session.failure
-        return self._backend
-
-    async def close(self) -> None:
-        """Close the backend if it was ever opened."""
-        if self._session is not None:
-            await self._session.close()
-
-
-class _Session:
-    """One opening of a backend; `settled` is set when it has succeeded or failed."""
-
-    def __init__(self, backend: AbstractAsyncContextManager[Any]) -> None:
-        self.settled = asyncio.Event()
-        self.failure: Exception | None = ImageError("The image backend was not opened.", code="no_backend")
-        self._closing = asyncio.Event()
-        self.task = asyncio.create_task(self._own(backend))
-
-    async def _own(self, backend: AbstractAsyncContextManager[Any]) -> None:
-        try:
-            async with backend:
-                self.failure = None
-                self.settled.set()
-                await self._closing.wait()
-        except Exception as error:  # noqa: BLE001  whatever a backend raises belongs to its callers
-            if self.settled.is_set():
-                log.warning("The image backend did not close cleanly: %s", type(error).__name__)
-            else:
-                self.failure = error
-        finally:
-            self.settled.set()
-
-    async def close(self) -> None:
-        self._closing.set()
-        if not self.settled.is_set():
-            self.task.cancel()
-        await asyncio.wait([self.task])
+"""Bytes above which a picture would hold up the other streams and goes to a thread."""
 
 
 class Runner:
     """The pictures of one response.
 
     Args:
-        owner: gives the backend.
+        routing: gives each picture its backend.
         slots: bounds the pictures made at a time in this process.
         settings: the limits.
         translator: is told of previews and results.
         report: calls the translator under the exchange's lock.
         group: the exchange's task group.
+        pictures: gets the pictures that edits start from; without it only those inside the request.
+        artifacts: where finished pictures are also written.
     """
 
     def __init__(
         self,
-        owner: BackendOwner,
+        routing: Routing,
         slots: asyncio.Semaphore,
         settings: Settings,
         translator: Translator,
         report: Report,
         group: asyncio.TaskGroup,
+        *,
+        pictures: Pictures | None = None,
+        artifacts: Artifacts | None = None,
     ) -> None:
-        self._owner = owner
+        self._routing = routing
         self._slots = slots
         self._own_slots = asyncio.Semaphore(settings.concurrency_per_response)
         self._settings = settings
         self._translator = translator
         self._report = report
         self._group = group
+        self._pictures = pictures or Pictures(
+            None, None, None, max_bytes=settings.max_image, max_pixels=settings.max_pixels
+        )
+        self._artifacts = artifacts
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, call: ToolCall) -> None:
@@ -142,8 +91,13 @@ class Runner:
         seconds = self._settings.call_timeout
         deadline = asyncio.timeout(seconds)
         try:
-            async with deadline, self._own_slots, self._slots:
-                image = await self._picture(call, deadline)
+            owner = self._routing.owner(call.arguments.get("model"))
+            async with deadline, self._own_slots:
+                # Without a place: what an edit starts from may be far away, or gone.
+                request = await self._request(call)
+                # The process's slot comes last: a backend's queue must not hold up the other backends.
+                async with owner.place(), self._slots:
+                    image = await self._picture(call.id, request, owner, deadline)
             data = await _base64(image.data)
         except ImageError as error:
             log.info("%s failed: %s", call.id, error.code)
@@ -159,23 +113,43 @@ class Runner:
             log.debug("%s failed", call.id, exc_info=True)
             return _failed("The image backend failed.", "image_backend_error")
         log.info("%s is finished: %r", call.id, image)
-        return ToolOutcome(data=data, facts=_facts(image), usage=image.usage)
+        path = await self._kept(call.id, image)
+        return ToolOutcome(data=data, facts=_facts(image), usage=image.usage, path=path)
 
-    async def _picture(self, call: ToolCall, deadline: asyncio.Timeout) -> Image:
-        request = ImageRequest(**call.arguments)
-        backend = await self._owner.backend()
+    async def _request(self, call: ToolCall) -> ImageRequest:
+        """Put pictures where the call only refers to them."""
+        arguments = dict(call.arguments)
+        images: Sequence[Picture] = arguments.pop("images", ())
+        mask: Picture | None = arguments.pop("mask", None)
+        found = await self._pictures.resolve([*images, *([] if mask is None else [mask])])
+        count = len(images)
+        return ImageRequest(**arguments, images=found[:count], mask=None if mask is None else found[count])
+
+    async def _kept(self, call_id: str, image: Image) -> str | None:
+        """Write the picture to a file, too; return its path if the model may know it."""
+        if self._artifacts is None:
+            return None
+        path = await self._artifacts.write(self._translator.response_id, call_id, image)
+        return str(path) if path is not None and self._settings.artifact_hint else None
+
+    async def _picture(
+        self, call_id: str, request: ImageRequest, owner: BackendOwner, deadline: asyncio.Timeout
+    ) -> Image:
+        backend = await owner.backend()
 
         async def on_partial(preview: Image | bytes) -> None:
             try:
                 shown = self._read(preview)
+                clean = self._without_metadata
+                shown = clean(shown) if len(shown.data) < _LARGE else await asyncio.to_thread(clean, shown)
             except ImageError as error:  # the picture itself may still be good
-                log.info("%s: a preview was dropped: %s", call.id, error.code)
+                log.info("%s: a preview was dropped: %s", call_id, error.code)
                 return
             progress = ToolProgress(data=await _base64(shown.data), facts=_facts(shown))
-            await self._show(deadline, lambda: self._translator.tool_progress(call.id, progress))
+            await self._show(deadline, lambda: self._translator.tool_progress(call_id, progress))
 
         image = self._read(await backend.generate(request, on_partial))
-        return await asyncio.to_thread(conform, image, request)
+        return await asyncio.to_thread(lambda: self._without_metadata(conform(image, request)))
 
     async def _show(self, deadline: asyncio.Timeout, decide: Callable[[], list[Action]]) -> None:
         """Show a preview. A slow client uses up none of the picture's time, and no frame is cut in two."""
@@ -195,7 +169,17 @@ class Runner:
         image = read_image(data, max_bytes=self._settings.max_image, max_pixels=self._settings.max_pixels)
         if not isinstance(made, Image):
             return image
-        return replace(image, revised_prompt=made.revised_prompt, quality=made.quality, usage=made.usage)
+        return replace(
+            image,
+            revised_prompt=made.revised_prompt,
+            quality=made.quality,
+            usage=made.usage,
+            keep_metadata=made.keep_metadata,
+        )
+
+    def _without_metadata(self, image: Image) -> Image:
+        kept = image.keep_metadata or self._settings.keep_metadata
+        return image if kept else without_metadata(image)
 
 
 def _nobody_waits() -> bool:

@@ -6,6 +6,7 @@ is a stream, an object or an error.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 from starlette.types import Send
@@ -27,7 +28,7 @@ class Sink(Protocol):
         """Keep the head of turn one; nothing is sent yet."""
         ...
 
-    async def write(self, frames: bytes) -> None:
+    def write(self, frames: bytes) -> Awaitable[None]:
         """Send whole frames."""
         ...
 
@@ -62,11 +63,11 @@ class SSESink:
                 kept.append((name, value))
         self._status, self._headers = status, kept
 
-    async def write(self, frames: bytes) -> None:
+    def write(self, frames: bytes) -> Awaitable[None]:
         """Send whole frames, after the head."""
         if not self._begun:
-            await self._begin()
-        await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+            return self._begin(frames)
+        return self._send({"type": "http.response.body", "body": frames, "more_body": True})
 
     async def keepalive(self) -> None:
         """Send a comment, unless the client has not even seen the head."""
@@ -80,9 +81,10 @@ class SSESink:
             return
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _begin(self) -> None:
+    async def _begin(self, frames: bytes) -> None:
         await self._send({"type": "http.response.start", "status": self._status, "headers": self._headers})
         self._begun = True
+        await self.write(frames)
 
 
 class JSONSink:

@@ -150,12 +150,15 @@ class InnerTurn:
         body: bytes,
         reader: TurnReader,
         on_message: Callable[[InnerTurn, Message], Awaitable[None]],
+        on_chunk: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._app = app
         self._scope = scope
         self._body: bytes | None = body
         self._on_message = on_message
-        self._heard = asyncio.get_running_loop().time()
+        self._on_chunk = on_chunk
+        self._now = asyncio.get_running_loop().time
+        self._heard = self._now()
         self._speaking = False
         self.reader = reader
         self.over = asyncio.Event()
@@ -189,7 +192,10 @@ class InnerTurn:
             return
         self._speaking = True
         try:
-            await self._on_message(self, message)
+            if self.reader.mode == "stream" and message.get("more_body"):
+                await self._on_chunk(message["body"])
+            else:
+                await self._on_message(self, message)
         finally:
             self._speaking = False
-            self._heard = asyncio.get_running_loop().time()
+            self._heard = self._now()

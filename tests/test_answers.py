@@ -25,9 +25,9 @@ def envelope(message: str, param: str) -> dict[str, Any]:
             "tools[1].partial_images",
         ),
         (
-            draw(background=True),
-            "The image_generation tool cannot run in the background; leave out 'background'.",
-            "background",
+            draw(background=True, store=False),
+            "A response in the background must be stored; leave out 'store' or 'background'.",
+            "store",
         ),
     ],
     ids=["declaration", "background"],

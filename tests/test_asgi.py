@@ -163,7 +163,7 @@ async def test_scopes_of_other_types_pass_with_the_servers_own_channels() -> Non
         raise AssertionError("nobody speaks")
 
     app = middleware(inner, Painter())
-    websocket = {"type": "websocket", "path": "/v1/responses", "headers": []}
+    websocket = {"type": "websocket", "path": "/v1/realtime", "headers": []}
     lifespan = {"type": "lifespan", "state": {}}
     await app(websocket, receive, send)
     await app(lifespan, receive, send)
@@ -263,8 +263,12 @@ async def test_the_scene_is_chosen_by_its_name_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = ModelServer(*KITE_TURNS)
-    assert isinstance(ImageGenerationMiddleware(server, "scene")._owner._backend, SceneBackend)
-    assert isinstance(ImageGenerationMiddleware(server, backend="scene")._owner._backend, SceneBackend)
+    for app in (
+        ImageGenerationMiddleware(server, "scene"),
+        ImageGenerationMiddleware(server, backend="scene"),
+        ImageGenerationMiddleware(server, backend={"*": "scene"}),
+    ):
+        assert isinstance(await app._routing.owner(None).backend(), SceneBackend)
     monkeypatch.setenv("IMAGECALL_BACKEND", "scene")
     app = ImageGenerationMiddleware(server)
     assert caplog.messages == []

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from asgi import ask, conversation, draw, lifespan, middleware
 from imagecall.middleware.backends.base import ImageError, ImageRequest
-from imagecall.middleware.runner import BackendOwner
+from imagecall.middleware.backends.owner import BackendOwner
 from kite import kite_stream, usage
 from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
 from painters import Painter, Studio
@@ -141,18 +141,9 @@ async def test_a_session_that_breaks_is_opened_anew() -> None:
     assert len(studio.opened) == 2
 
 
-async def test_without_a_backend_there_is_none_to_give() -> None:
-    owner = BackendOwner(None)
-    assert not owner.present
-    with pytest.raises(ImageError, match="no image backend"):
-        await owner.backend()
-    await owner.close()
-
-
 async def test_a_backend_without_a_session_is_ready_as_it_is() -> None:
     painter = Painter()
-    owner = BackendOwner(painter)
-    assert owner.present
+    owner = BackendOwner(painter, concurrency=1, queue=1)
     assert await owner.backend() is painter
     assert await (await owner.backend()).generate(ImageRequest("x"), _ignore)
 

@@ -99,11 +99,12 @@ async def test_two_calls_of_one_turn_run_at_the_same_time() -> None:
     assert (backend.all, backend.most) == (2, 2)
 
 
-@pytest.mark.parametrize("bound", ["concurrency", "concurrency_per_response"])
+@pytest.mark.parametrize("bound", ["concurrency", "concurrency_per_response", "backend_concurrency"])
 async def test_of_ten_calls_as_many_run_at_a_time_as_the_limit_says(bound: str) -> None:
     backend = Meeting(5)
     server = ModelServer(calling(*"abcdefghij"), saying("All."))
-    wide: dict[str, Any] = {"concurrency": 10, "concurrency_per_response": 10, bound: 5}
+    bounds = ("concurrency", "concurrency_per_response", "backend_concurrency")
+    wide: dict[str, Any] = {**dict.fromkeys(bounds, 10), bound: 5}
     client = await ask(middleware(server, backend, **wide), draw())
     assert check_stream(client.body, tools=[HOSTED]) == []
     assert (backend.all, backend.most) == (10, 5)

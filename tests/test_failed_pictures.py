@@ -29,6 +29,11 @@ REFUSAL = ImageError(
     param="prompt",
     details={"moderation_details": {"categories": ["violence"]}},
 )
+USED_UP = ImageError(
+    "The limit is used up.",
+    code="insufficient_quota",
+    details={"limit": "images", "resets_at": 1_790_000_060, "resets_in_seconds": 60, "trace": "x"},
+)
 BACKEND_FAILED = {
     "type": "image_generation_error",
     "code": "image_backend_error",
@@ -49,6 +54,19 @@ BACKEND_FAILED = {
                 "message": "The safety system refused this.",
                 "param": "prompt",
                 "moderation_details": {"categories": ["violence"]},
+            },
+        ),
+        (
+            raising(USED_UP),
+            {},
+            {
+                "type": "image_generation_error",
+                "code": "insufficient_quota",
+                "message": "The limit is used up.",
+                "param": None,
+                "limit": "images",
+                "resets_at": 1_790_000_060,
+                "resets_in_seconds": 60,
             },
         ),
         (raising(ValueError("bug")), {}, BACKEND_FAILED),
@@ -98,6 +116,7 @@ BACKEND_FAILED = {
     ],
     ids=[
         "refused",
+        "used up",
         "bug",
         "its own timeout",
         "its own cancellation",

@@ -59,12 +59,12 @@ async def test_the_backend_gives_each_prompt_its_picture_and_the_rest_in_order()
     ]
     backend = RecordedBackend(Recording({}, (), encode(events) + b"data: [DONE]\n\n"))
     assert await hand_out(backend, "blue") == (
-        [Image(png("grey"), "png", 16, 16, quality="high")],
-        Image(png("blue"), "png", 16, 16, revised_prompt="blue", quality="low"),
+        [Image(png("grey"), "png", 16, 16, quality="high", keep_metadata=True)],
+        Image(png("blue"), "png", 16, 16, revised_prompt="blue", quality="low", keep_metadata=True),
     )
     assert await hand_out(backend, "red") == (
         [],
-        Image(png("red"), "png", 16, 16, revised_prompt="rewritten", usage=usage),
+        Image(png("red"), "png", 16, 16, revised_prompt="rewritten", usage=usage, keep_metadata=True),
     )
     with pytest.raises(ImageError, match="The picture failed when this was recorded"):
         await hand_out(backend, "green")

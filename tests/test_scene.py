@@ -33,7 +33,7 @@ async def test_the_same_request_gives_the_same_bytes_and_another_prompt_another_
 
 async def test_the_facts_are_those_of_the_file(backend: SceneBackend) -> None:
     image = await paint(backend, CAT, "96x64")
-    assert image == Image(image.data, "png", 96, 64, transparent=False, quality="medium")
+    assert image == Image(image.data, "png", 96, 64, transparent=False, quality="medium", keep_metadata=True)
     assert pixels(image).size == (96, 64)
 
 

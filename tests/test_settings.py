@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,42 @@ from imagecall.middleware import ImageGenerationMiddleware, SettingsError
 from imagecall.middleware.settings import Settings, load_settings
 from model_server import ModelServer
 from painters import Painter
+from pydantic import SecretStr
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
     assert load_settings({}).model_dump() == {
         "backend": None,
+        "backend_url": None,
+        "backend_command": None,
+        "backend_api_key": None,
+        "backend_headers": {},
+        "backend_model": None,
+        "backend_models": {},
+        "backend_body": {},
+        "backend_drop": (),
+        "backend_edits": "multipart",
+        "backend_response_format": "auto",
+        "backend_stream": True,
+        "backend_origins": (),
+        "backend_tool": None,
+        "backend_edit_tool": None,
+        "backend_env": {},
+        "backend_files_dir": None,
+        "backend_arguments": None,
+        "backend_timeout": 300.0,
+        "backend_retries": 2,
+        "backend_concurrency": 4,
+        "backend_queue": 120.0,
+        "keep_metadata": False,
+        "store": "memory",
+        "store_ttl": 86_400.0,
+        "store_entries": 10_000,
+        "store_bytes": 256 << 20,
+        "workspace_dir": None,
+        "artifact_dir": None,
+        "artifact_hint": False,
+        "fetch_hosts": (),
         "models": ("*",),
         "paths": ("/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses"),
         "forced_choice": "required",
@@ -57,6 +89,20 @@ def test_every_setting_is_described() -> None:
         ("keepalive", "0", 0.0),
         ("max_body", "1000", 1000),
         ("disconnect_grace", "0.5", 0.5),
+        ("backend", ' {"flux*": "scene"}', {"flux*": "scene"}),
+        ("backend_headers", '{"api-key": "k"}', {"api-key": "k"}),
+        ("backend_models", '{"gpt-image-*": "flux"}', {"gpt-image-*": "flux"}),
+        ("backend_body", '{"seed": 7, "lora": null}', {"seed": 7, "lora": None}),
+        ("backend_arguments", '{"params": {"prompt": "{prompt}"}}', {"params": {"prompt": "{prompt}"}}),
+        ("backend_env", '{"FAL_KEY": "k"}', {"FAL_KEY": "k"}),
+        ("backend_drop", "quality, background", ("quality", "background")),
+        ("backend_origins", "https://cdn.example", ("https://cdn.example",)),
+        ("backend_stream", "false", False),
+        ("backend_api_key", "k", SecretStr("k")),
+        ("backend_queue", "0", 0.0),
+        ("keep_metadata", "1", True),
+        ("fetch_hosts", "*.example.com,a.example", ("*.example.com", "a.example")),
+        ("workspace_dir", "/srv/pictures", Path("/srv/pictures")),
     ],
 )
 def test_a_variable_sets_what_its_keyword_would(
@@ -77,7 +123,20 @@ def test_a_keyword_beats_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"backend": "dall-e"}, "backend (IMAGECALL_BACKEND): Input should be 'scene'."),
+        ({"backend": "dall-e"}, "backend (IMAGECALL_BACKEND): Input should be 'scene', 'openai' or 'mcp'."),
+        ({"backend": "{oops"}, "backend (IMAGECALL_BACKEND): Input should be a JSON object."),
+        (
+            {"backend_headers": "api-key: k"},
+            "backend_headers (IMAGECALL_BACKEND_HEADERS): Input should be a JSON object.",
+        ),
+        (
+            {"backend_body": "[1]"},
+            "backend_body (IMAGECALL_BACKEND_BODY): Input should be a valid dictionary.",
+        ),
+        (
+            {"backend_models": '{"*": 1}'},
+            "backend_models (IMAGECALL_BACKEND_MODELS): Input should be a valid string.",
+        ),
         (
             {"forced_choice": "always"},
             "forced_choice (IMAGECALL_FORCED_CHOICE): Input should be 'required', 'function' or 'auto'.",
@@ -120,6 +179,16 @@ def test_an_error_never_repeats_the_value(monkeypatch: pytest.MonkeyPatch) -> No
     assert caught.value.__cause__ is None
 
 
+def test_what_may_be_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = '{"x": {"api_key": "s3cret"}}', '{"x": "s3cret"}'
+    for name in ("backend", "backend_body"):
+        monkeypatch.setenv(f"IMAGECALL_{name.upper()}", secret[0])
+    for name in ("backend_headers", "backend_env"):
+        monkeypatch.setenv(f"IMAGECALL_{name.upper()}", secret[1])
+    monkeypatch.setenv("IMAGECALL_BACKEND_API_KEY", "s3cret")
+    assert "s3cret" not in repr(load_settings({}))
+
+
 def test_a_wrong_setting_is_an_error_of_the_middlewares_construction() -> None:
     with pytest.raises(SettingsError, match="backend"):
         ImageGenerationMiddleware(ModelServer(), "dall-e")
@@ -127,11 +196,11 @@ def test_a_wrong_setting_is_an_error_of_the_middlewares_construction() -> None:
         ImageGenerationMiddleware(ModelServer(), Painter(), bakend="scene")
 
 
-def test_a_backend_object_beats_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_backend_object_beats_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGECALL_BACKEND", "scene")
     painter = Painter()
     app = ImageGenerationMiddleware(ModelServer(), painter)
-    assert app._owner._backend is painter
+    assert await app._routing.owner(None).backend() is painter
 
 
 def test_the_translator_and_the_lowering_get_their_share() -> None:

@@ -6,12 +6,13 @@ import asyncio
 from typing import Any, Self
 
 import pytest
-from asgi import ask, draw, lifespan, middleware
+from asgi import ask, conversation, draw, lifespan, middleware
 from imagecall.middleware.settings import SettingsError
 from imagecall.middleware.store import MemoryStore
 from model_server import KITE_TURNS, Answer, ModelServer, saying
 from painters import Painter
 from surface import final, get
+from waiting import settle
 
 
 class Cellar(MemoryStore):
@@ -76,3 +77,27 @@ async def test_a_store_may_be_named() -> None:
     assert (await get(kept, "resp_up1")).status == 200
     with pytest.raises(SettingsError, match=r"^store "):
         middleware(ModelServer(), Painter(), store="cellar")
+
+
+async def test_a_slow_store_holds_up_the_end_of_a_response_and_nothing_before() -> None:
+    class Slow(MemoryStore):
+        """A store that takes its time for pictures."""
+
+        def __init__(self) -> None:
+            super().__init__(entries=100, max_bytes=1 << 20)
+            self.goes_on = asyncio.Event()
+
+        async def put(self, key: str, value: bytes, *, ttl: float) -> None:
+            if ":picture:" in key:
+                await self.goes_on.wait()
+            await super().put(key, value, ttl=ttl)
+
+    slow = Slow()
+    app = middleware(ModelServer(*KITE_TURNS), Painter(), store=slow)
+    async with conversation(app, draw()) as client:
+        await client.heard(b"event: response.output_text.done")
+        await settle()
+        assert b"response.completed" not in client.body
+        slow.goes_on.set()
+        await client.heard(b"event: response.completed")
+        assert (await get(app, "resp_up1")).json["output"][0]["result"]

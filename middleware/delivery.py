@@ -1,0 +1,126 @@
+"""What is on its way to one client, in order, and whether the client is still there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from starlette.types import Message, Receive, Send
+
+from ..events.actions import Finish
+from .sinks import Sink
+
+__all__ = ["Delivery"]
+
+
+class Delivery:
+    """One client's end of an exchange.
+
+    Whoever sends holds `lock`, from the decision what to send until it has left: numbers leave in the
+    order in which they were given.
+
+    Args:
+        receive: of the server; this object alone reads it.
+        send: of the server, for answers that are passed on as they are.
+        sink: takes events.
+        on_leave: is called once the client has gone.
+        log: gets all that was sent; None if nobody wants it.
+
+    Attributes:
+        lock: see above.
+        gone: whether the client has gone; nothing reaches it any more.
+        sent: when something was last sent, by the loop's clock.
+    """
+
+    __slots__ = ("_log", "_now", "_on_leave", "_receive", "_send", "_sink", "_unsent", "gone", "lock", "sent")
+
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        sink: Sink,
+        on_leave: Callable[[], None],
+        log: list[bytes] | None = None,
+    ) -> None:
+        self._receive = receive
+        self._send = send
+        self._sink = sink
+        self._on_leave = on_leave
+        self._log = log
+        self._unsent: deque[bytes | asyncio.Task[None]] = deque()
+        self.lock = asyncio.Lock()
+        self.gone = False
+        self._now = asyncio.get_running_loop().time
+        self.sent = self._now()
+
+    def push(self, item: bytes | asyncio.Task[None]) -> None:
+        """Put frames at the end of what is to be sent, or a task for whose end the rest has to wait."""
+        self._unsent.append(item)
+
+    async def flush(self) -> None:
+        """Send what is to be sent.
+
+        Whoever calls may be cancelled while a slow client holds a send up: what has not been sent then
+        is sent first the next time.
+        """
+        while self._unsent and not self.gone:
+            item = self._unsent[0]
+            if isinstance(item, bytes):
+                self.sent = asyncio.get_running_loop().time()
+                await self._reach(partial(self._sink.write, item))
+                if self._log is not None:
+                    self._log.append(item)
+            else:
+                await asyncio.shield(item)
+            self._unsent.popleft()
+
+    async def hurry(self, frames: bytes) -> None:
+        """Send frames at once: push and flush, where nothing else waits."""
+        if self.gone or not frames:
+            return
+        self._unsent.append(frames)
+        if len(self._unsent) > 1:
+            await self.flush()
+            return
+        self.sent = self._now()
+        try:
+            await self._sink.write(frames)
+        except OSError:
+            self._leave()
+        if self._log is not None:
+            self._log.append(frames)
+        self._unsent.popleft()
+
+    async def pass_on(self, message: Message) -> None:
+        """Send a message of an answer that is none of ours."""
+        await self._reach(lambda: self._send(message))
+
+    async def close(self, finish: Finish) -> None:
+        """Send the last message."""
+        await self._reach(lambda: self._sink.close(finish))
+
+    async def keep_alive(self) -> None:
+        """Show the client that its response is alive."""
+        self.sent = asyncio.get_running_loop().time()
+        async with self.lock:
+            await self._reach(self._sink.keepalive)
+
+    async def watch(self) -> None:
+        """Wait until the client goes away. Servers report every end as that: be cancelled before yours."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._leave()
+
+    async def _reach(self, send: Callable[[], Awaitable[None]]) -> None:
+        """Send something, if the client is still there. Servers may raise OSError when it is not."""
+        if not self.gone:
+            try:
+                await send()
+            except OSError:
+                self._leave()
+
+    def _leave(self) -> None:
+        self.gone = True
+        self._on_leave()
