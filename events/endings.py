@@ -61,6 +61,8 @@ def opening(body: dict[str, Any]) -> dict[str, Any]:
     first = dict(_AT_FIRST.get(kind, {}))
     if kind in STREAMED_FIELDS and body.get(STREAMED_FIELDS[kind]):
         first[STREAMED_FIELDS[kind]] = ""
+    if kind == "reasoning":
+        first |= {key: [] for key in ("summary", "content") if body.get(key)}
     if body.get("status", "") is None:
         first["status"] = "in_progress"
     return body if all(body.get(key) == value for key, value in first.items()) else {**body, **first}

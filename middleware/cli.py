@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import os
 import socket
@@ -19,12 +18,15 @@ from starlette.types import ASGIApp
 
 from ..events.wire import loads
 from .asgi import ImageGenerationMiddleware
+from .asking import Asking
 from .command_options import with_settings
 from .demo import ModelName, demo_app
+from .printable import one_line
 from .proxy import ProxyApp
 from .recording import read_recording, replay_recording
 from .settings import load_settings
-from .terminal import ask_for_picture, record_exchange
+from .terminal import record_exchange
+from .timeline import timeline as draw_timeline
 
 __all__ = ["app", "main"]
 
@@ -39,6 +41,9 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Host = Annotated[str, typer.Option(help="The address to listen on.", envvar="IMAGECALL_HOST")]
 Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT", min=1, max=65535)]
+_INTERRUPTED = 130
+"""The exit code after Ctrl+C, as shells have it."""
+
 _GRACE = 5
 """Seconds that open streams may go on after Ctrl+C; then they are cut."""
 
@@ -70,31 +75,46 @@ def serve(upstream: Upstream, host: Host = "127.0.0.1", port: Port = 8766, **set
     """Stand in front of a model server at a URL."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
     served = ImageGenerationMiddleware(ProxyApp(upstream), **settings)
-    # The upstream has said its own date and name.
-    own = {"server_header": False, "date_header": False}
+    # The upstream has said its own date and name; a WebSocket's messages are bodies, too.
+    own = {"server_header": False, "date_header": False, "ws_max_size": served.settings.max_body}
     _listen(served, host, port, f"Listening on {{url}}, in front of {upstream}", **own)
 
 
 @app.command()
 def ask(
-    prompt: Annotated[str, typer.Argument(help="What the picture shows.")],
+    prompt: Annotated[str, typer.Argument(help="What the picture shows, or what to change in it.")],
+    *,
     url: Annotated[
         str | None, typer.Option(help="An endpoint with the tool; left out, the embedded model is asked.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write.")] = None,
+    edit: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture to change.")] = None,
     model: Annotated[str, typer.Option(help="The model to ask for.")] = "local",
     size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT in pixels.")] = None,
-    output_format: Annotated[str | None, typer.Option("--format", help="png, jpeg or webp.")] = None,
+    quality: Annotated[str | None, typer.Option(help="low, medium, high or auto.")] = None,
+    background: Annotated[str | None, typer.Option(help="transparent, opaque or auto.")] = None,
+    output_format: Annotated[
+        str | None, typer.Option("--format", help="png, jpeg or webp; left out, as the file's name ends.")
+    ] = None,
+    partials: Annotated[int | None, typer.Option(help="Partial pictures wanted.", min=0, max=3)] = None,
+    inline: Annotated[bool, typer.Option(help="Show the picture where the terminal can.")] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for scripts, and nothing else.")
+    ] = False,
 ) -> None:
     """Ask a model for a picture and write it to a file."""
-    if output is not None and not output.resolve().parent.is_dir():
-        raise ValueError(f"{output} cannot be written: its folder does not exist")
-    options = {"size": size, "output_format": output_format}
-    tool = {key: value for key, value in options.items() if value is not None}
-    picture, kind = asyncio.run(ask_for_picture(prompt, url=url, model=model, tool=tool))
-    file = output or _free_name(kind)
-    file.write_bytes(picture)
-    typer.echo(file)
+    tool = {
+        "size": size,
+        "quality": quality,
+        "background": background,
+        "output_format": output_format,
+        "partial_images": partials,
+    }
+    try:
+        Asking(prompt, url, model, tool, edit, output, inline, as_json).run()
+    except KeyboardInterrupt:
+        errors.print("imagecall: stopped", style="red")
+        raise typer.Exit(_INTERRUPTED) from None
 
 
 @app.command()
@@ -120,10 +140,20 @@ def record(
 @app.command()
 def replay(
     folder: Annotated[Path, typer.Argument(help="A recorded exchange.")],
-    check: Annotated[bool, typer.Option(help="Compare with the recorded stream instead.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the recorded stream instead.")] = False,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Draw the events instead: turns, items, sizes.")
+    ] = False,
 ) -> None:
     """Translate a recorded exchange again and print what the client gets."""
+    if check and timeline:
+        raise ValueError("choose one of --check and --timeline")
     recording = read_recording(folder)
+    if timeline:
+        drawing = Console(highlight=False, soft_wrap=True)
+        for line in draw_timeline(recording):
+            drawing.print(line)
+        return
     client = replay_recording(recording)
     if not check:
         sys.stdout.buffer.write(client)
@@ -149,11 +179,6 @@ def _listen(served: ASGIApp, host: str, port: int, greeting: str, **options: Any
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _free_name(kind: str) -> Path:
-    names = (Path(f"picture{f'-{number}' if number else ''}.{kind}") for number in itertools.count())
-    return next(name for name in names if not name.exists())
-
-
 def main() -> None:
     """Run the command. What goes wrong is one line and a non-zero exit."""
     try:
@@ -162,5 +187,6 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("IMAGECALL_DEBUG"):
             raise
-        errors.print(f"imagecall: {str(error) or type(error).__name__}", style="red", markup=False)
+        message = one_line(str(error)) or type(error).__name__
+        errors.print(f"imagecall: {message}", style="red", markup=False)
         raise SystemExit(1) from None

@@ -21,10 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .asgi import ImageGenerationMiddleware
 from .backends.base import ImageBackend
 from .backends.scene import SceneBackend
+from .demo_recordings import DemoRecordings
 from .llm import LanguageModel, LanguageModelError, ToldChoice, available
 from .local import lifespan
 from .proxy import ProxyApp
 from .scripted import scripted_app
+from .text_only import TextOnly
 
 __all__ = ["ModelName", "demo_app"]
 
@@ -35,9 +37,13 @@ log = logging.getLogger("imagecall")
 
 _STATIC = Path(__file__).parent / "static"
 
+# Whatever a model or a backend says is text: no string can become markup or code on the page.
 _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
@@ -53,6 +59,8 @@ _SCRIPT = {
 
 def demo_app(model: ModelName = "auto", *, backend: ImageBackend | str = "scene") -> Starlette:
     """Build the demo: the page at `/`, `/demo.json` about the model, and the API everywhere else.
+
+    The page saves an answer from `/recordings/{response_id}`, see `DemoRecordings`.
 
     The model starts and stops with the application's lifespan.
 
@@ -72,6 +80,7 @@ def demo_app(model: ModelName = "auto", *, backend: ImageBackend | str = "scene"
         routes=[
             Route("/", _page, methods=["GET"], middleware=headers),
             Route("/demo.json", demo.about, methods=["GET"], middleware=headers),
+            Route("/recordings/{response_id}", demo.recordings.download, methods=["GET"], middleware=headers),
             Mount("/static", StaticFiles(directory=_STATIC), middleware=headers),
             Mount("/", demo.api),
         ],
@@ -99,15 +108,16 @@ class _Demo:
         self._backend = backend
         # Made here rather than at startup, whose failures reach the terminal as tracebacks.
         self._maker = SceneBackend() if backend == "scene" else backend
+        self.recordings = DemoRecordings()
         self._api: ASGIApp | None = None
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  Starlette passes it
         async with AsyncExitStack() as stack:
-            upstream = await self._upstream(stack)
+            upstream = self.recordings.below(TextOnly(await self._upstream(stack)))
             api = ImageGenerationMiddleware(upstream, self._maker)
             await stack.enter_async_context(lifespan(api))
-            self._api = api
+            self._api = self.recordings.around(api)
             yield
 
     async def _upstream(self, stack: AsyncExitStack) -> ASGIApp:

@@ -15,9 +15,11 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from starlette.types import Receive, Scope, Send
 
 from ..events.sse import KEEPALIVE
 from ..events.wire import dumps, loads
@@ -105,25 +107,44 @@ def read_recording(folder: Path) -> Recording:
     return Recording(loads(files["request.json"]), tuple(turns), files[client], meta)
 
 
-def replay_recording(recording: Recording, *, chunks: Chunks = frame_by_frame) -> bytes:
+def replay_recording(
+    recording: Recording,
+    *,
+    chunks: Chunks = frame_by_frame,
+    on_turn: Callable[[int], None] | None = None,
+) -> bytes:
     """Translate a recorded exchange again and return what the client gets now.
 
     `chunks` cuts the model server's bodies; pieces larger than a frame can change the order in which
-    pictures and model server speak.
+    pictures and model server speak. `on_turn` is told, each time the model server is asked, how many
+    bytes the client has got by then.
 
     The model server's turns, the pictures, the ids that were made up and the order of it all come
     from the recording; everything else is the middleware as it is today, with its default settings.
     """
     order = RecordedOrder(recording)
+    server = order.pace(ReplayApp(recording.turns, chunks=chunks))
+    got = 0
+
+    def sent(status: int, piece: bytes) -> None:
+        nonlocal got
+        got += len(piece)
+        order.sent(status, piece)
+
+    async def asked(scope: Scope, receive: Receive, send: Send) -> None:
+        if on_turn is not None:
+            on_turn(got)
+        await server(scope, receive, send)
+
     app = ImageGenerationMiddleware(
-        order.pace(ReplayApp(recording.turns, chunks=chunks)),
+        asked,
         RecordedBackend(recording, order),
         new_id=recorded_ids(recording),
         now=recorded_clock(recording),
         keepalive=0,
     )
     path = "/v1/responses"
-    return asyncio.run(post(app, path, dumps(recording.request), on_bytes=order.sent)).body
+    return asyncio.run(post(app, path, dumps(recording.request), on_bytes=sent)).body
 
 
 def _files_in(folder: Path) -> set[str]:

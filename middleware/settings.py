@@ -111,7 +111,8 @@ class Settings(BaseSettings):
     )
     backend_timeout: PositiveFloat = Field(
         default=300.0,
-        description="Seconds for one picture at the image server, all retries in it; at an MCP server, of silence.",
+        description="Seconds for one picture at the image server, all retries included; at an MCP server, "
+        "seconds of silence.",
     )
     backend_retries: NonNegativeInt = Field(
         default=2, description="Further attempts when the image server is busy or cannot be reached."

@@ -4,68 +4,96 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.status import Status
 from starlette.types import ASGIApp
 
-from ..events.sse import SSEDecoder
 from ..events.wire import dumps, loads
 from .asgi import ImageGenerationMiddleware
+from .backends.base import ImageError
 from .demo import demo_app
+from .images import read_image
 from .local import lifespan, post
-from .proxy import ProxyApp
+from .picture_answer import PictureAnswer, Problem
+from .proxy import ProxyApp, UpstreamCutError
 from .recording import write_recording
 from .replay import Recorder
+from .saved_picture import MAX_FILE
 
-__all__ = ["ask_for_picture", "record_exchange"]
+__all__ = ["NoPictureError", "ask_for_picture", "picture_request", "record_exchange"]
 
-_IMAGE = "response.image_generation_call."
+_PATH = "/v1/responses"
 
 
-async def ask_for_picture(
-    prompt: str, *, url: str | None, model: str, tool: dict[str, str]
-) -> tuple[bytes, str]:
-    """Ask for a picture and show its progress on the terminal.
+class NoPictureError(RuntimeError):
+    """No picture came. `code` is a word for machines, where somebody gave one."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.code = problem.code
+
+
+def picture_request(prompt: str, *, model: str, tool: Mapping[str, Any], edit: Path | None) -> dict[str, Any]:
+    """Make a request for a picture.
 
     Args:
-        prompt: what the picture shows.
-        url: an endpoint that has the tool; None asks the embedded model in this process.
+        prompt: what the picture shows, or what to change in it.
         model: the model to ask for.
-        tool: options of the tool, such as `size`.
-
-    Returns:
-        The picture's bytes and its format.
+        tool: options of the tool, such as `size`; None stands for one that is left out.
+        edit: a picture to change.
 
     Raises:
-        RuntimeError: no picture came, and why.
+        ValueError: the picture cannot be read, or is none.
     """
-    request = {
-        "model": model,
-        "input": prompt,
-        "stream": True,
-        "tools": [{"type": "image_generation", "partial_images": 2, **tool}],
-        "tool_choice": {"type": "image_generation"},
-    }
+    declaration = {"type": "image_generation", **{k: v for k, v in tool.items() if v is not None}}
+    request = {"model": model, "input": prompt, "stream": True, "tools": [declaration]}
+    if edit is not None:
+        declaration["action"] = "edit"
+        part = {"type": "input_image", "image_url": _data_url(edit), "detail": "auto"}
+        content = [{"type": "input_text", "text": prompt}, part]
+        request["input"] = [{"type": "message", "role": "user", "content": content}]
+    return {**request, "tool_choice": {"type": "image_generation"}}
+
+
+def _data_url(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+        image = read_image(data, max_bytes=MAX_FILE, max_pixels=MAX_FILE)
+    except OSError as error:
+        raise ValueError(f"the picture {file} cannot be read: {error.strerror}") from error
+    except ImageError as error:
+        raise ValueError(f"{file} cannot be changed: {error}") from error
+    return f"data:image/{image.output_format};base64,{base64.b64encode(data).decode()}"
+
+
+async def ask_for_picture(request: dict[str, Any], answer: PictureAnswer, *, url: str | None) -> None:
+    """Ask for a picture.
+
+    Args:
+        request: see `picture_request`.
+        answer: reads what comes.
+        url: an endpoint that has the tool; None asks the embedded model in this process.
+
+    Raises:
+        NoPictureError: no picture came, and why. What went wrong after a picture came is told by
+            `answer.problem`.
+    """
     async with _endpoint(url) as app:
-        with Console(stderr=True).status("asking the model") as status:
-            watched = _Watched(status)
-            answer = await post(app, "/v1/responses", dumps(request), on_bytes=watched.feed)
-    if answer.status != 200:
-        raise RuntimeError(f"the endpoint answered with status {answer.status}: {_message(answer.body)}")
-    item = watched.picture
-    if item is None:
-        raise RuntimeError(watched.problem or "the model made no picture")
-    if not item.get("result"):
-        raise RuntimeError(
-            f"the picture failed: {(item.get('error') or {}).get('message', 'no reason given')}"
-        )
-    return base64.b64decode(item["result"]), item.get("output_format") or "png"
+        try:
+            told = await post(app, _PATH, dumps(request), on_bytes=answer.feed)
+        except UpstreamCutError as error:
+            answer.problem = Problem(str(error))
+        else:
+            if told.status == 200:
+                answer.end(told.body)
+            else:
+                message = f"the endpoint answered with status {told.status}: {_message(told.body)}"
+                answer.problem = Problem(message, _code(told.body))
+    if not answer.pictures:
+        raise NoPictureError(answer.failure)
 
 
 async def record_exchange(upstream: str, request: Any, out: Path, settings: dict[str, Any]) -> int:
@@ -77,7 +105,7 @@ async def record_exchange(upstream: str, request: Any, out: Path, settings: dict
     proxy = ProxyApp(upstream)
     recorder = Recorder(proxy)
     async with lifespan(proxy):
-        answer = await post(ImageGenerationMiddleware(recorder, **settings), "/v1/responses", dumps(request))
+        answer = await post(ImageGenerationMiddleware(recorder, **settings), _PATH, dumps(request))
     if answer.status >= 400:
         raise RuntimeError(f"the model server answered with status {answer.status}: {_message(answer.body)}")
     meta = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "server": upstream}
@@ -92,39 +120,14 @@ async def _endpoint(url: str | None) -> AsyncIterator[ASGIApp]:
         yield app
 
 
-class _Watched:
-    """Reads the stream as it comes, tells how far the picture is, and keeps the finished item."""
-
-    def __init__(self, status: Status) -> None:
-        self._status = status
-        self._decoder = SSEDecoder()
-        self._began = time.monotonic()
-        self._previews = 0
-        self.picture: dict[str, Any] | None = None
-        self.problem = ""
-
-    def feed(self, status: int, piece: bytes) -> None:
-        if status != 200:
-            return
-        for frame in self._decoder.feed(piece):
-            if frame.data != b"[DONE]":
-                self._event(loads(frame.data))
-
-    def _event(self, event: dict[str, Any]) -> None:
-        kind = event["type"]
-        if kind == _IMAGE + "partial_image":
-            self._previews += 1
-        if kind.startswith(_IMAGE):
-            phase = kind.removeprefix(_IMAGE).replace("_", " ")
-            previews = f", {self._previews} previews" if self._previews else ""
-            self._status.update(f"{phase}{previews}, {time.monotonic() - self._began:.1f} s")
-        if kind == "response.output_item.done" and event["item"]["type"] == "image_generation_call":
-            self.picture = event["item"]
-        if kind == "response.failed":
-            self.problem = (event["response"].get("error") or {}).get("message", "the response failed")
-
-
 def _message(body: bytes) -> str:
     with contextlib.suppress(ValueError, KeyError, TypeError):
         return str(loads(body)["error"]["message"])
     return body[:300].decode(errors="replace")
+
+
+def _code(body: bytes) -> str | None:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        code = loads(body)["error"]["code"]
+        return code if isinstance(code, str) else None
+    return None

@@ -11,7 +11,19 @@ from imagecall.middleware.scripted import Pace, scripted_app
 from openai.types.responses import Response
 from starlette.types import ASGIApp
 
-__all__ = ["METRIC", "PAINT", "WEATHER", "ask", "called", "calls_of", "model", "painted", "text_of", "user"]
+__all__ = [
+    "EDIT",
+    "METRIC",
+    "PAINT",
+    "WEATHER",
+    "ask",
+    "called",
+    "calls_of",
+    "model",
+    "painted",
+    "text_of",
+    "user",
+]
 
 Json = dict[str, Any]
 
@@ -22,6 +34,17 @@ PAINT: Json = {
     "parameters": {
         "type": "object",
         "properties": {"prompt": {"type": "string"}, "size": {"type": "string"}},
+        "required": ["prompt"],
+    },
+}
+EDIT: Json = {
+    **PAINT,
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "prompt": {"type": "string"},
+            "num_last_images_to_include": {"type": "integer"},
+        },
         "required": ["prompt"],
     },
 }

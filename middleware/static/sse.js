@@ -1,20 +1,28 @@
 // Reads server-sent events from a body that comes in pieces cut anywhere: inside a line end, inside a
 // character. Lines end with LF, CR or CRLF; an empty one ends an event; comments begin with a colon.
 
-/** One event: `type` from its `event:` line, `data` as text, `size` in characters. */
+/** @typedef {{type: string, data: string}} ServerSentEvent `type` is that of the `event:` line */
+
 export class EventDecoder {
   #text = new TextDecoder();
+  /** @type {string[]} */
   #line = [];
+  /** @type {string[]} */
   #data = [];
   #type = "";
   #afterCR = false;
 
-  /** Take bytes; return the events they complete. */
+  /**
+   * Take bytes; return the events they complete.
+   * @param {Uint8Array} bytes
+   */
   feed(bytes) {
     return this.#read(this.#text.decode(bytes, { stream: true }));
   }
 
+  /** @param {string} text */
   #read(text) {
+    /** @type {ServerSentEvent[]} */
     const events = [];
     if (this.#afterCR && text.startsWith("\n")) text = text.slice(1);
     if (text) this.#afterCR = text.endsWith("\r");
@@ -29,6 +37,10 @@ export class EventDecoder {
     return events;
   }
 
+  /**
+   * @param {string} line
+   * @returns {ServerSentEvent | null}
+   */
   #take(line) {
     if (line === "") {
       const event = { type: this.#type, data: this.#data.join("\n") };
@@ -46,8 +58,12 @@ export class EventDecoder {
   }
 }
 
-/** Yield the events of a response's body as they come. */
+/**
+ * Yield the events of a response's body as they come.
+ * @param {Response} response
+ */
 export async function* eventsOf(response) {
+  if (!response.body) return;
   const decoder = new EventDecoder();
   const reader = response.body.getReader();
   try {
