@@ -33,7 +33,7 @@ class StoreOwner:
         self._owner = owner
         self._ttl = ttl
         self._life: Lifetime | None = None
-        self._failing = False
+        self._warned = False
 
     async def owned(self, scope: Scope) -> OwnedStore | None:
         """Return what belongs to the owner of a request; None where nothing is kept."""
@@ -53,9 +53,8 @@ class StoreOwner:
         try:
             await self._life.opened()
         except Exception as error:  # noqa: BLE001  anybody's store may raise anything
-            if not self._failing:
+            if not self._warned:
                 log.warning("The store does not open (%s): nothing is kept.", type(error).__name__)
-            self._failing = True
+            self._warned = True
             return False
-        self._failing = False
         return True

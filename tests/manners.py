@@ -25,6 +25,7 @@ class Manner:
 
     Attributes:
         named: whether frames have an `event:` line.
+        writing: JSON is `spaced`, `compact`, or spaced and in ASCII, all else `escaped`.
         newline: what ends a line.
         between: bytes before each frame: comments, empty lines.
         sentinel: whether `[DONE]` comes last.
@@ -55,6 +56,7 @@ class Manner:
     """
 
     named: bool = True
+    writing: Literal["spaced", "compact", "escaped"] = "spaced"
     newline: str = "\n"
     between: str = ""
     sentinel: bool = False
@@ -140,10 +142,11 @@ def events_of(
 def frames(events: Iterable[Event], manner: Manner = WELL) -> list[bytes]:
     """Write events as the manner's frames, `[DONE]` included."""
     end = manner.newline
+    separators = (",", ":") if manner.writing == "compact" else None
     written = []
     for one in events:
         name = f"event: {one['type']}{end}" if manner.named and "type" in one else ""
-        data = json.dumps(one, ensure_ascii=False)
+        data = json.dumps(one, ensure_ascii=manner.writing == "escaped", separators=separators)
         written.append(f"{manner.between}{name}data: {data}{end}{end}".encode())
     return [*written, f"data: [DONE]{end}{end}".encode()] if manner.sentinel else written
 

@@ -44,14 +44,14 @@ async def test_a_deleted_response_is_deleted_turn_by_turn_at_the_model_server_to
 async def test_that_the_model_server_cannot_delete_a_turn_is_logged_and_no_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    server = ModelServer(*KITE_TURNS, Answer([b"no"], status=500), Answer([OSError("no")], status=0))
+    server = ModelServer(*KITE_TURNS, Answer([OSError("no")], status=0), Answer([b"no"], status=500))
     app = middleware(server, Painter())
     await ask(app, draw())
     assert (await delete(app, "resp_up1")).json["deleted"] is True
     told = "a turn was not deleted: the "
     assert caplog.messages == [
-        f"{told}model server answered with status 500",
         f"{told}inner application raised OSError",
+        f"{told}model server answered with status 500",
     ]
 
 
