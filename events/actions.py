@@ -70,14 +70,20 @@ class Finish:
     """Everything is told: cancel what runs and end the body.
 
     Attributes:
-        response: the final response object as JSON, the same that the stream ended with; None
-            when the model server's answer was no response at all and nothing was sent.
+        pieces: the final response object as JSON, the same that the stream ended with, in pieces, since
+            whoever reads a stream has no use for another copy of its pictures; None when the model
+            server's answer was no response at all and nothing was sent.
         failed: the model server failed before a picture was made; a client that did not ask
             for a stream gets a 502, since trying again costs it nothing.
     """
 
-    response: bytes | None
+    pieces: tuple[bytes, ...] | None
     failed: bool = False
+
+    @property
+    def response(self) -> bytes | None:
+        """The final response object in one piece."""
+        return None if self.pieces is None else b"".join(self.pieces)
 
 
 Action = Send | Run | KeepPicture | KeepResponse | NextTurn | Finish

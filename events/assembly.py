@@ -19,6 +19,7 @@ from .endings import (
     has_content,
     opening,
     settle,
+    streamed_event,
     with_status,
 )
 from .identity import TurnItems, match_final
@@ -30,6 +31,7 @@ __all__ = ["Assembly"]
 
 _NATIVE = "image_generation_call"
 _TEXTUAL = ("message", "reasoning")
+_NAMED = ("function_call", "custom_tool_call")
 _CUT_OFF = "The call was cut off before its arguments were complete."
 
 
@@ -79,7 +81,7 @@ class Assembly:
 
     def _is_known(self, item: TurnItem) -> bool:
         """Whether it is known whose item it is, and by which call id the client can answer it."""
-        if item.kind != "function_call":
+        if item.kind not in _NAMED:
             return True
         return bool(item.name) and (not item.implicit or self._is_ours(item.name))
 
@@ -99,7 +101,7 @@ class Assembly:
     def _reveal(self, item: TurnItem) -> list[TurnEvent]:
         """A held item turns out to be real: open it and let out what was held."""
         held, item.held, item.twin = item.held or [], None, None
-        if item.kind == "function_call":
+        if item.kind in _NAMED:
             item.body = {**item.body, "name": item.name}
         opened = self._open(item)
         return opened if item.hosted else [*opened, *held]
@@ -108,7 +110,7 @@ class Assembly:
         """An item that nobody announced ends when something else begins."""
         made: list[TurnEvent] = []
         for item in self.items.open():
-            if item.implicit and item.kind not in (kind, "function_call"):
+            if item.implicit and item.kind not in (kind, *_NAMED):
                 made += self._close(item, {})
         return made
 
@@ -134,8 +136,7 @@ class Assembly:
         elif name in PART_EVENTS:
             events = part_event(item, payload, raw)
         else:
-            _remember(item, name, payload)
-            events = [Delta(item, payload, raw)]
+            events = streamed_event(item, name, payload, raw)
         if item.held is None:
             return made + events if made else events
         item.held += events
@@ -250,7 +251,7 @@ class Assembly:
         """Whether a held item ends without having become real."""
         if item.twin is None:
             if not item.name:
-                self._note("dropped a function call that has no name")
+                self._note("dropped a call that has no name")
             return not item.name
         assert item.held is not None
         item.held += close_texts(item, body)[0]
@@ -276,12 +277,3 @@ class Assembly:
             body = with_status(body, status)
         return events + more, body
 
-
-def _remember(item: TurnItem, name: str, payload: dict[str, Any]) -> None:
-    """Note what has been told of an item of another type."""
-    item.seen.add(name)
-    whole = payload.get(STREAMED_FIELDS.get(item.kind, ""))
-    if isinstance(payload.get("delta"), str):
-        item.arguments.append(payload["delta"])
-    elif isinstance(whole, str):
-        item.arguments = [whole]

@@ -16,11 +16,13 @@ __all__ = [
     "has_content",
     "opening",
     "settle",
+    "streamed_event",
     "told_error",
     "with_status",
 ]
 
 _NO_INCOMPLETE = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
+_FINAL = ("completed", "incomplete", "failed")
 _NATIVE_PHASES = ("in_progress", "generating")
 _NO_PICTURE = {
     "type": "image_generation_error",
@@ -63,7 +65,8 @@ def opening(body: dict[str, Any]) -> dict[str, Any]:
         first[STREAMED_FIELDS[kind]] = ""
     if kind == "reasoning":
         first |= {key: [] for key in ("summary", "content") if body.get(key)}
-    if body.get("status", "") is None:
+    status = body.get("status", "")
+    if not isinstance(status, str) or status in _FINAL:
         first["status"] = "in_progress"
     return body if all(body.get(key) == value for key, value in first.items()) else {**body, **first}
 
@@ -88,9 +91,11 @@ def _is_object(text: str) -> bool:
 
 def with_status(body: dict[str, Any], status: str) -> dict[str, Any]:
     """Give a closing item a final status; one it already has stays."""
+    if body.get("status") in _FINAL:
+        return body
     if status == "incomplete" and body["type"] in _NO_INCOMPLETE:
         status = "failed"
-    return {**body, "status": status} if body.get("status") in (None, "in_progress") else body
+    return {**body, "status": status}
 
 
 def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[TurnEvent], dict[str, Any]]:
@@ -100,16 +105,19 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
         told = dumps(told).decode()
     events: list[TurnEvent] = []
     streamed = "".join(item.arguments)
-    whole = told if isinstance(told, str) and told.strip() else streamed
+    whole = told if isinstance(told, str) and told.strip() and not item.arguments_done else streamed
     if not whole.startswith(streamed) and _is_object(streamed):
         whole = streamed  # the same object written in another way, mostly: what was read stays
     if not item.arguments_done:
         item.arguments_done = True
+        item.arguments = [whole]
         if whole.startswith(streamed) and len(whole) > len(streamed):
             rest = whole[len(streamed) :]
             events.append(Delta(item, {"type": "response.function_call_arguments.delta", "delta": rest}))
-        if status == "completed" or parse_arguments(whole):
+        if status == "completed" or (whole.strip() and parse_arguments(whole) is not None):
             events.append(Delta(item, {"type": "response.function_call_arguments.done", "arguments": whole}))
+        else:
+            body = {**body, "status": status}
     body = with_status(body, status)
     wanted = {"name": item.name, "arguments": whole}
     if all(body.get(key) == value for key, value in wanted.items()):
@@ -117,19 +125,53 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
     return events, {**body, **wanted}
 
 
+def streamed_event(
+    item: TurnItem, name: str, payload: dict[str, Any], raw: bytes | None
+) -> list[TurnEvent]:
+    """Take an event of an item of another type whose one string is streamed, or any other event of it."""
+    field = STREAMED_FIELDS.get(item.kind, "")
+    if name == f"response.{item.kind}_{field}.delta":
+        delta = payload.get("delta")
+        if item.arguments_done or not isinstance(delta, str):
+            return []
+        item.arguments.append(delta)
+    elif name == f"response.{item.kind}_{field}.done":
+        return _streamed_end(item, payload.get(field), "completed", payload, raw)
+    else:
+        item.seen.add(name)
+    return [Delta(item, payload, raw)]
+
+
 def end_streamed(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[TurnEvent], dict[str, Any]]:
     """End an item of another type whose one string is streamed: what was not streamed yet is now."""
     field = STREAMED_FIELDS[item.kind]
+    events = _streamed_end(item, body.get(field), status)
+    whole = "".join(item.arguments)
+    return events, body if not whole or body.get(field) == whole else {**body, field: whole}
+
+
+def _streamed_end(
+    item: TurnItem, told: object, status: str, payload: dict[str, Any] | None = None, raw: bytes | None = None
+) -> list[TurnEvent]:
+    """End the string, once; `payload` is the server's own event that does, if there is one."""
+    if item.arguments_done:
+        return []
+    field = STREAMED_FIELDS[item.kind]
     prefix = f"response.{item.kind}_{field}."
-    streamed, told = "".join(item.arguments), body.get(field)
+    streamed = "".join(item.arguments)
     whole = told if isinstance(told, str) and told else streamed
+    if not whole and payload is None:
+        return []
+    item.arguments_done = True
+    item.arguments = [whole]
     events: list[TurnEvent] = []
-    if whole and prefix + "done" not in item.seen:
-        if whole.startswith(streamed) and len(whole) > len(streamed):
-            events.append(Delta(item, {"type": prefix + "delta", "delta": whole[len(streamed) :]}))
-        if status == "completed":
-            events.append(Delta(item, {"type": prefix + "done", field: whole}))
-    return events, body if not whole or told == whole else {**body, field: whole}
+    if whole.startswith(streamed) and len(whole) > len(streamed):
+        events.append(Delta(item, {"type": prefix + "delta", "delta": whole[len(streamed) :]}))
+    if payload is not None and told == whole:
+        events.append(Delta(item, payload, raw))
+    elif status == "completed":
+        events.append(Delta(item, {"type": prefix + "done", field: whole}))
+    return events
 
 
 def end_native(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], dict[str, Any]]:

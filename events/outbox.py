@@ -8,9 +8,12 @@ from .actions import Action, Send
 
 __all__ = ["Outbox"]
 
+_LARGE = 64 << 10
+"""Bytes beyond which frames leave one by one: a picture is not worth a copy to save a call."""
+
 
 class Outbox:
-    """Collects frames and other actions in their order; neighbouring frames leave in one `Send`.
+    """Collects frames and other actions in their order; small neighbouring frames share a `Send`.
 
     Args:
         stream: False drops all frames: the client gets one object at the end.
@@ -42,5 +45,8 @@ class Outbox:
     def _flush(self) -> None:
         frames = self.frames
         if frames and self._stream:
-            self._actions.append(Send(frames[0] if len(frames) == 1 else b"".join(frames)))
+            if len(frames) == 1 or sum(map(len, frames)) > _LARGE:
+                self._actions += map(Send, frames)
+            else:
+                self._actions.append(Send(b"".join(frames)))
         frames.clear()

@@ -99,7 +99,7 @@ class ClientResponse:
         self._head: dict[str, Any] = {}
         self._usage: dict[str, Any] | None = None
         self._tool_usage: dict[str, Any] | None = None
-        self.final: bytes | None = None
+        self.final: tuple[bytes, ...] | None = None
         """The final response object as JSON, once there is one."""
         self.told: dict[str, Any] = {}
         """The same as an object, but for the results of our pictures."""
@@ -240,9 +240,9 @@ class ClientResponse:
         items: list[bytes] = []
         for index in sorted(self._done):
             items += (b",", *self._done[index]) if items else self._done[index]
-        self.final = b"".join((dumps(whole)[:-1], b',"output":[', *items, b"]}"))
+        self.final = (dumps(whole)[:-1], b',"output":[', *items, b"]}")
         event = "failed" if status == "cancelled" else status
-        return self._frame({"type": f"response.{event}", **extra}, b',"response":', self.final, b"}")
+        return self._frame({"type": f"response.{event}", **extra}, b',"response":', *self.final, b"}")
 
     def _own_id(self, kind: str, given: object) -> str:
         prefix = _PREFIXES.get(kind, "item_ig")

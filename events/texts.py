@@ -15,14 +15,16 @@ from .wire import FAMILIES, OUTPUT_TEXT, PART_EVENTS, TEXT_EVENTS, Family
 
 __all__ = ["close_texts", "part_event", "text_event"]
 
+_LISTS = {"content_index": "content", "summary_index": "summary"}
+"""The key of an index → that of the list in the item for which it counts."""
+
 
 def text_event(item: TurnItem, family: Family, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
     """Take a delta or done of a text. Texts that are closed already get nothing more."""
     index = payload.get(family.index)
     part = item.last_part
     if part is None or part.family is not family or part.index != index:
-        part = _part(item, family, index)
-        item.last_part = part
+        part = item.last_part = _part(item, family, index)
     if part.done:
         return []
     made: list[TurnEvent] = []
@@ -55,6 +57,7 @@ def part_event(item: TurnItem, payload: dict[str, Any], raw: bytes | None) -> li
     body = payload["part"]
     family = _family_of(body)
     if family is None:
+        item.other_parts += payload["type"].endswith(".added")
         return [Delta(item, payload, raw)]
     index_key = PART_EVENTS[payload["type"]]
     index = payload.get(index_key)
@@ -86,12 +89,12 @@ def close_texts(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], 
     if item.kind == "message":
         for index, content in enumerate(_contents(body)):
             family = _family_of(content)
-            text = content.get(family.field) if family else None
-            if family and isinstance(text, str):
-                part = _part(item, family, index)
+            if family is not None:
+                part = _known(item.places, family, index) or _known(item.parts, family, index)
+                part = part or _begin(item, family, index)
                 if not part.announced:
                     made.append(_announce(item, part))
-                made += _catch_up(item, part, text)
+                made += _catch_up(item, part, content.get(family.field))
     for part in item.parts.values():
         made += _end_text(item, part)
         if not part.closed:
@@ -112,17 +115,33 @@ def _family_of(content: object) -> Family | None:
 
 def _part(item: TurnItem, family: Family, index: object, *, fresh: bool = False) -> Part:
     """Find the part that is meant, or begin it. Without an index it is the open one of its family."""
-    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-        same = [p for p in item.parts.values() if p.family is family]
-        if same and not (fresh and same[-1].announced) and not same[-1].closed:
-            return same[-1]
-        index = sum(key == family.index for key, _ in item.parts)
-    part = item.parts.get((family.index, index))
+    if isinstance(index, int) and not isinstance(index, bool) and index >= 0:
+        return _known(item.places, family, index) or _begin(item, family, index)
+    same = [part for part in item.parts.values() if part.family is family]
+    if same and not (fresh and same[-1].announced) and not same[-1].closed:
+        return same[-1]
+    return _begin(item, family, None)
+
+
+def _known(parts: dict[tuple[str, int], Part], family: Family, index: int) -> Part | None:
+    """Find the part with this index, or with the next one if there is a part of another family there."""
+    part = parts.get((family.index, index))
     while part is not None and part.family is not family:
         index += 1
-        part = item.parts.get((family.index, index))
-    if part is None:
-        part = item.parts[family.index, index] = Part(family, index)
+        part = parts.get((family.index, index))
+    return part
+
+
+def _begin(item: TurnItem, family: Family, index: int | None) -> Part:
+    """Begin a part. Its own index is the next one, whatever its server calls it: clients keep a list."""
+    own = sum(key == family.index for key, _ in item.parts)
+    if family.index == OUTPUT_TEXT.index:
+        own += item.other_parts
+    part = item.parts[family.index, own] = Part(family, own)
+    index = own if index is None else index
+    while (family.index, index) in item.places:
+        index += 1
+    item.places[family.index, index] = part
     return part
 
 
@@ -181,6 +200,8 @@ def _part_body(part: Part, text: str) -> dict[str, Any]:
 
 def _whole_part(part: Part, told: dict[str, Any]) -> dict[str, Any]:
     """Return a final part with the text that was streamed, and with the list that SDKs demand."""
+    if told["type"] != part.family.part:
+        return _part_body(part, part.text)
     whole = {**told, part.family.field: part.text}
     if part.family is OUTPUT_TEXT and not isinstance(told.get("annotations"), list):
         whole["annotations"] = []
@@ -190,14 +211,36 @@ def _whole_part(part: Part, told: dict[str, Any]) -> dict[str, Any]:
 def _with_texts(item: TurnItem, body: dict[str, Any]) -> dict[str, Any]:
     """Put the streamed texts into the item's final body; the same object if they stand there already."""
     changed: dict[str, Any] = {}
-    for (index_key, index), part in sorted(item.parts.items(), key=lambda entry: entry[0]):
-        key = "summary" if index_key == "summary_index" else "content"
-        contents = changed.get(key, body.get(key))
-        if not isinstance(contents, list):
-            contents = []
-        told = contents[index] if index < len(contents) else None
-        if not isinstance(told, dict):
-            changed[key] = [*contents, _part_body(part, part.text)]
-        elif told != (whole := _whole_part(part, told)):
-            changed[key] = [*contents[:index], whole, *contents[index + 1 :]]
+    for index_key, key in _LISTS.items():
+        parts = [part for (own, _), part in sorted(item.parts.items(), key=_place) if own == index_key]
+        told = body.get(key)
+        if told is None and not parts and (item.kind, key) != ("message", "content"):
+            continue
+        whole = _merged(parts, told if isinstance(told, list) else [], keep=item.kind != "message")
+        if whole != told:
+            changed[key] = whole
     return {**body, **changed} if changed else body
+
+
+def _place(entry: tuple[tuple[str, int], Part]) -> tuple[str, int]:
+    return entry[0]
+
+
+def _merged(parts: list[Part], told: list[Any], *, keep: bool) -> list[dict[str, Any]]:
+    """Join the streamed parts, in their order, with those of a final item.
+
+    Args:
+        parts: the streamed ones.
+        told: what the server says the item holds.
+        keep: whether texts that were not streamed stay.
+    """
+    left = list(parts)
+    merged = []
+    for content in told:
+        if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+            continue
+        if _family_of(content) is None or (keep and not left):
+            merged.append(content)
+        elif left:
+            merged.append(_whole_part(left.pop(0), content))
+    return merged + [_part_body(part, part.text) for part in left]

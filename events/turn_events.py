@@ -64,6 +64,9 @@ class TurnItem:
         twin: a closed item of the same id, of which this one may be a mere repetition.
         arguments: the pieces of the one string that calls stream: arguments, input, code.
         held: events kept back until the item is known to be real; None once it is.
+        parts: its texts by the name of their index and the index that the client knows.
+        places: the same by the index that the server uses.
+        other_parts: how many parts of unknown types were announced.
         slot: the translator's own mark; `Turn` never looks at it.
     """
 
@@ -78,6 +81,8 @@ class TurnItem:
     twin: TurnItem | None = None
     held: list[TurnEvent] | None = None
     parts: dict[tuple[str, int], Part] = field(default_factory=dict)
+    places: dict[tuple[str, int], Part] = field(default_factory=dict)
+    other_parts: int = 0
     last_part: Part | None = None
     arguments: list[str] = field(default_factory=list)
     arguments_size: int = 0

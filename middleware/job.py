@@ -149,7 +149,7 @@ class Job:
         self._beating = self._group.create_task(self._beat())
         await self._keeper.keep_state(self._body)
         if not self._stream:
-            self.follower.tell(partial(self._sink.close, Finish(dumps(self._body))))
+            self.follower.tell(partial(self._sink.close, Finish((dumps(self._body),))))
             self.follower.end()
         began = False
         while self._frames or not self._over:

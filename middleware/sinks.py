@@ -76,7 +76,7 @@ class SSESink:
 
     async def close(self, finish: Finish) -> None:
         """End the body; a response that never began becomes an error answer."""
-        if finish.response is None and not self._begun:
+        if finish.pieces is None and not self._begun:
             await send_upstream_error(self._send, NEUTRAL, self._error_headers)
             return
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -109,10 +109,11 @@ class JSONSink:
 
     async def close(self, finish: Finish) -> None:
         """Send the object, or an error if the model server failed before anything was made."""
-        if finish.response is None or finish.failed:
+        response = finish.response
+        if response is None or finish.failed:
             await send_upstream_error(self._send, NEUTRAL, self._error_headers)
         else:
-            await send_json(self._send, self._status, finish.response, self._headers)
+            await send_json(self._send, self._status, response, self._headers)
 
 
 def _content_type(headers: Headers) -> bytes:

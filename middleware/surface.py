@@ -144,7 +144,7 @@ async def _tell(log: EventLog, asked: _Asked) -> None:
         async with aclosing(log.events()) as events:
             async for frames in events:
                 await sink.write(frames)
-        await sink.close(Finish(b""))
+        await sink.close(Finish(()))
 
 
 async def _until_gone(receive: Receive, telling: asyncio.Task[None]) -> None:

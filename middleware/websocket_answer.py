@@ -90,7 +90,7 @@ class WebSocketAnswer:
 
     async def close(self, finish: Finish) -> None:
         """End the answer; a response that never began becomes an error."""
-        if finish.response is None:
+        if finish.pieces is None:
             await self.fail(502, NEUTRAL)
         self.over.set()
 

@@ -63,7 +63,7 @@ def source(payload: Event) -> tuple[Event, bytes]:
 
 
 def final(response: ClientResponse) -> Event:
-    whole: Event = json.loads(response.final or b"")
+    whole: Event = json.loads(b"".join(response.final or ()))
     return whole
 
 

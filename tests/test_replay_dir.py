@@ -114,7 +114,7 @@ def test_a_stream_that_hangs_is_refused_or_ends_otherwise_is_not_valid(
     assert say() == []
     assert say(finish=None) == ["The exchange does not finish."]
     assert say(body=b"", finish=Finish(None, failed=True)) == ["A stream is refused like an error page."]
-    assert say(finish=Finish(b"{}")) == ["Those who did not ask for a stream get another response."]
+    assert say(finish=Finish((b"{}",))) == ["Those who did not ask for a stream get another response."]
     assert say(body=success.body) == ["The recording has no end, but the stream ends in response.completed."]
 
 

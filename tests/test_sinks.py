@@ -70,7 +70,7 @@ async def test_the_head_goes_out_with_the_first_frames_and_only_then() -> None:
     await sink.write(FRAME)
     await sink.keepalive()
     await sink.write(FRAME * 2)
-    await sink.close(Finish(b"{}"))
+    await sink.close(Finish((b"{}",)))
     assert sent.messages == [
         start(201, [*KEPT, *STREAM]),
         body(FRAME),
@@ -137,7 +137,7 @@ async def test_an_object_goes_out_at_the_end_with_the_head_of_turn_one() -> None
     await sink.write(FRAME)
     await sink.keepalive()
     assert sent.messages == []
-    await sink.close(Finish(b'{"id":1}'))
+    await sink.close(Finish((b'{"id":1}',)))
     assert sent.messages == [
         start(201, [*KEPT, *JSON, (b"content-length", b"8")]),
         body(b'{"id":1}', more_body=False),

@@ -56,7 +56,7 @@ async def test_frames_become_messages_and_end_the_response_with_the_terminal_one
     await answer.keepalive()
     await answer.write(frames[-1] + DONE)
     assert answer.over.is_set()
-    await answer.close(Finish(b"{}"))
+    await answer.close(Finish((b"{}",)))
     await answer.end()
     assert told.texts == payloads(b"".join(frames))
 

@@ -195,10 +195,12 @@ class ImageGeneration:
         """Say what the picture is like: the truth where it is known, else what was asked for."""
         pinned = self.declaration.pinned()
         defaults = {"background": "auto", "output_format": "png", "quality": "auto", "size": "auto"}
-        return {
+        shown = {
             key: _text(facts.get(key)) or _text(pinned.get(key)) or _text(asked.get(key)) or default
             for key, default in defaults.items()
         }
+        # A model may have asked for anything; clients' types know these words only.
+        return shown if shown["background"] in _BACKGROUNDS else {**shown, "background": "auto"}
 
 
 def _options(pinned: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
