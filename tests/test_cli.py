@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import socket
 import sys
@@ -11,25 +10,14 @@ from typing import Any
 
 import pytest
 import uvicorn
-from imagecall.middleware import ImageError, ImageGenerationMiddleware, cli, terminal
-from imagecall.middleware.demo import demo_app
+from commands import answers, run
+from imagecall.middleware import ImageGenerationMiddleware, cli
+from imagecall.middleware.recording import read_recording
 from imagecall.middleware.scripted import scripted_app
 from imagecall.middleware.settings import Settings
-from PIL import Image
+from imagecall.middleware.timeline import timeline
 from serving import serve
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """Run the command; return its exit code."""
-    monkeypatch.setattr("sys.argv", ["imagecall", *words])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return int(end.value.code or 0)
+from starlette.responses import JSONResponse
 
 
 @pytest.fixture
@@ -43,84 +31,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, tuple[str, int]]]
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
     return calls
-
-
-@pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the embedded model be the scripted one, which always calls."""
-    monkeypatch.setattr(terminal, "demo_app", lambda model: demo_app("scripted"))
-
-
-def test_ask_writes_the_picture_it_got_from_the_embedded_model(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scripted: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "cat.webp"
-    words = ("ask", "a red cat", "-o", str(file), "--size", "96x64", "--format", "webp")
-    assert run(monkeypatch, *words) == 0
-    picture = Image.open(io.BytesIO(file.read_bytes()))
-    assert (picture.format, picture.size) == ("WEBP", (96, 64))
-    assert capsys.readouterr().out == f"{file}\n"
-
-
-def test_ask_never_writes_over_a_picture_when_no_name_is_given(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("picture.png").write_bytes(b"mine")
-    app = ImageGenerationMiddleware(scripted_app(), "scene")
-    with serve(app) as url:
-        assert run(monkeypatch, "ask", "a red cat", "--url", f"{url}/v1", "--size", "64x64") == 0
-    assert Path("picture.png").read_bytes() == b"mine"
-    assert Path("picture-1.png").read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().out == "picture-1.png\n"
-
-
-class Refusing:
-    """A picture maker that makes none."""
-
-    async def generate(self, request: Any, on_partial: Any) -> bytes:
-        raise ImageError("The paint is dry.")
-
-
-def answers(response: Response) -> ASGIApp:
-    """An endpoint that answers every request alike."""
-
-    async def answer(request: Request) -> Response:
-        return response
-
-    return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
-
-
-FAILED = b"""event: response.created
-data: {"type":"response.created","response":{"id":"r","object":"response","status":"in_progress"}}
-
-event: response.failed
-data: {"type":"response.failed","response":{"id":"r","error":{"code":"server_error","message":"no"}}}
-
-data: [DONE]
-
-"""
-
-
-@pytest.mark.parametrize(
-    ("app", "message"),
-    [
-        (ImageGenerationMiddleware(scripted_app(), Refusing()), "the picture failed: The paint is dry."),
-        (answers(PlainTextResponse("gone", 410)), "the endpoint answered with status 410: gone"),
-        (
-            answers(JSONResponse({"error": {"message": "No such model."}}, 404)),
-            "the endpoint answered with status 404: No such model.",
-        ),
-        (answers(PlainTextResponse(FAILED, media_type="text/event-stream")), "no"),
-        (answers(PlainTextResponse("", media_type="text/event-stream")), "the model made no picture"),
-    ],
-)
-def test_ask_says_in_one_line_why_there_is_no_picture(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], app: ASGIApp, message: str
-) -> None:
-    with serve(app) as url:
-        assert run(monkeypatch, "ask", "a red cat", "--url", url) == 1
-    assert capsys.readouterr().err.strip().splitlines()[-1] == f"imagecall: {message}"
 
 
 def test_serve_stands_in_front_of_a_url_with_the_settings_of_its_options(
@@ -225,14 +135,6 @@ def test_the_demo_without_its_picture_maker_says_what_to_install(
     assert len(told.err.splitlines()) == 1
 
 
-def test_ask_looks_for_the_folder_before_a_picture_is_made(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "nowhere" / "cat.png"
-    assert run(monkeypatch, "ask", "a cat", "-o", str(file)) == 1
-    assert capsys.readouterr().err == f"imagecall: {file} cannot be written: its folder does not exist\n"
-
-
 def test_record_says_that_it_cannot_read_the_request(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +160,17 @@ def test_what_is_recorded_replays_to_the_same_stream(
     assert capfdbinary.readouterr().out == (folder / "client.sse").read_bytes()
     assert run(monkeypatch, "replay", str(folder), "--check") == 0
     assert capfdbinary.readouterr().out.startswith(f"{folder}: the same ".encode())
+
+
+def test_replay_draws_the_timeline_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(__file__).parent.parent / "samples" / "vllm-one-picture"
+    assert run(monkeypatch, "replay", str(folder), "--timeline") == 0
+    lines = [line.plain for line in timeline(read_recording(folder))]
+    assert capsys.readouterr().out.splitlines() == [line.rstrip() for line in lines]
+    assert run(monkeypatch, "replay", str(folder), "--timeline", "--check") == 1
+    assert capsys.readouterr().err == "imagecall: choose one of --check and --timeline\n"
 
 
 def test_replay_check_fails_when_the_stream_differs(
