@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 from hypothesis import HealthCheck, settings
+from playwright.async_api import Browser
 
 # Machines differ in speed and tests never measure it. CI tries the same examples each time.
 settings.register_profile(
@@ -21,6 +23,15 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the developer's own shell sets must not decide a test."""
     for name in [name for name in os.environ if name.startswith("IMAGECALL_")]:
         monkeypatch.delenv(name)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Share one Chromium among the tests of a module."""
+    from browsing import chromium
+
+    async with chromium() as browser:
+        yield browser
 
 
 @pytest.hookimpl(wrapper=True)

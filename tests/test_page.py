@@ -1,26 +1,19 @@
-"""The page while all goes well: pictures, follow-ups, texts, events."""
+"""The page while all goes well: pictures, follow-ups, texts."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from browsing import answered, answering, ask, chromium, frames, visit
+from browsing import answered, answering, ask, bodies_of, frames, prompt_of, visit
+from imagecall.middleware import demo
 from imagecall.middleware.backends.base import ImageError
 from painters import Painter, png
 from playwright.async_api import Browser, Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as browser:
-        yield browser
-
 
 SPLIT_READER = """
 async (pieces) => {
@@ -31,8 +24,10 @@ async (pieces) => {
 """
 
 
-def refuse(prompt: str) -> bytes:
-    raise ImageError("The safety system refused it.", code="moderation_blocked")
+def refuse_cats(prompt: str) -> bytes:
+    if "cat" in prompt:
+        raise ImageError("The safety system refused it.", code="moderation_blocked")
+    return png(prompt)
 
 
 async def facts_of_picture(page: Page, alt: str) -> Any:
@@ -48,31 +43,56 @@ async def test_a_picture_is_announced_previewed_and_finished(browser: Browser) -
         await expect(page.locator("#model")).to_contain_text("the scripted stand-in (install xllamacpp")
         await ask(page, "Draw a red cat")
         card = page.locator("figure")
-        await expect(card).to_have_attribute("data-state", "generating")
+        await expect(card.get_by_text("Generating")).to_be_visible()
         await expect(card.get_by_role("img")).to_have_count(0)
-        painter.may_preview.set()
-        await expect(card.get_by_text("partial_image 1")).to_be_visible()
-        assert await facts_of_picture(page, "Preview 2") == [48, 32, "blob:"]
         await expect(page.get_by_role("status")).to_have_text("Picture 1 is being made.")
+        painter.may_preview.set()
+        await expect(card.get_by_text("Sharpening 2 of 2")).to_be_visible()
+        assert await facts_of_picture(page, "Preview 2 of picture 1") == [48, 32, "blob:"]
         painter.may_finish.set()
         assert await facts_of_picture(page, "a red cat") == [48, 32, "blob:"]
-        await expect(card).to_have_attribute("data-state", "completed")
+        await expect(card.get_by_text("Done", exact=True)).to_be_visible()
         await expect(card.get_by_text("48x32 · png")).to_be_visible()
-        await expect(card.locator(".elapsed")).to_have_text(re.compile(r"^\d+\.\d s$"))
+        await expect(card.locator(".elapsed")).to_have_text(re.compile(r"^\d+\.\d\ss$"))
         await expect(page.get_by_text("Here it is: a red cat.")).to_be_visible()
         await answered(page)
         async with page.expect_download() as download:
-            await card.get_by_role("link", name="Download").click()
+            await card.get_by_role("link", name="Download: a red cat").click()
         saved = await (await download.value).path()
         assert saved.read_bytes() == png("a red cat")
         assert (await download.value).suggested_filename == "picture-1.png"
 
 
+async def test_the_states_of_a_picture_come_in_their_order(browser: Browser) -> None:
+    async with visit(browser, Painter()) as page:
+        await page.evaluate("""() => {
+          window.states = [];
+          const note = () => {
+            const state = document.querySelector("figure")?.dataset.state;
+            if (state && state !== window.states.at(-1)) window.states.push(state);
+          };
+          const observed = { subtree: true, childList: true, attributes: true, attributeOldValue: true };
+          new MutationObserver((changes) => {
+            for (const { attributeName, oldValue } of changes) {
+              if (attributeName === "data-state" && oldValue && oldValue !== window.states.at(-1)) {
+                window.states.push(oldValue);
+              }
+            }
+            note();
+          }).observe(document.body, observed);
+        }""")
+        await ask(page, "Draw a red cat")
+        await answered(page)
+        states = await page.evaluate("window.states")
+        assert states == ["in_progress", "generating", "partial_image", "completed"]
+
+
 async def test_two_pictures_of_the_scene_stand_side_by_side(browser: Browser) -> None:
     async with visit(browser) as page:
+        await expect(page.get_by_text("The pictures are placeholders")).to_be_visible()
         await page.get_by_label("Size").select_option("1536x1024")
         await page.get_by_label("Format").select_option("jpeg")
-        await page.get_by_label("Previews").select_option("1")
+        await page.get_by_label("Partial pictures").select_option("1")
         await page.get_by_role("button", name="Draw a lion and a mouse").click()
         for subject in ("a lion", "a mouse"):
             assert await facts_of_picture(page, subject) == [1536, 1024, "blob:"]
@@ -81,25 +101,71 @@ async def test_two_pictures_of_the_scene_stand_side_by_side(browser: Browser) ->
         assert lion is not None
         assert mouse is not None
         assert (lion["y"], lion["x"] < mouse["x"]) == (mouse["y"], True)
-        previews = page.locator("#events .type", has_text="partial_image")
-        await expect(previews).to_have_count(2)
 
 
-async def test_a_failed_picture_shows_why_and_the_model_goes_on(browser: Browser) -> None:
-    painter = Painter(makes=refuse)
+async def test_two_pictures_are_made_at_the_same_time(browser: Browser) -> None:
+    painter = Painter(waits=True)
     async with visit(browser, painter) as page:
+        await ask(page, "Draw a lion and a mouse")
+        await painter.was_asked(2)
+        await expect(page.locator("figure[data-state=partial_image] img")).to_have_count(2)
+        painter.may_finish.set()
+        await expect(page.locator("figure[data-state=completed]")).to_have_count(2)
+        await answered(page)
+
+
+async def test_all_options_reach_the_tool(browser: Browser) -> None:
+    painter = Painter()
+    async with visit(browser, painter) as page:
+        bodies = bodies_of(page)
+        choices = {"Size": "1024x1536", "Quality": "high", "Background": "transparent", "Format": "webp"}
+        for label, choice in {**choices, "Partial pictures": "0"}.items():
+            await page.get_by_label(label).select_option(choice)
         await ask(page, "Draw a red cat")
+        await answered(page)
+        assert bodies[0]["tools"] == [
+            {
+                "type": "image_generation",
+                "partial_images": 0,
+                "size": "1024x1536",
+                "quality": "high",
+                "background": "transparent",
+                "output_format": "webp",
+            }
+        ]
+        (asked,) = painter.asked
+        assert (asked.size, asked.quality, asked.background) == ("1024x1536", "high", "transparent")
+
+
+async def test_a_transparent_jpeg_cannot_be_chosen(browser: Browser) -> None:
+    async with visit(browser) as page:
+        jpeg = page.get_by_role("option", name="jpeg")
+        transparent = page.get_by_role("option", name="transparent")
+        await page.get_by_label("Background").select_option("transparent")
+        await expect(jpeg).to_be_disabled()
+        await page.get_by_label("Background").select_option("opaque")
+        await expect(jpeg).to_be_enabled()
+        await page.get_by_label("Format").select_option("jpeg")
+        await expect(transparent).to_be_disabled()
+
+
+async def test_one_failed_picture_shows_why_and_the_other_is_finished(browser: Browser) -> None:
+    painter = Painter(makes=refuse_cats)
+    async with visit(browser, painter) as page:
+        await ask(page, "Draw a cat and a dog")
         card = page.locator("figure[data-state=failed]")
         await expect(card.get_by_text("The safety system refused it.")).to_be_visible()
-        await expect(page.locator(".said")).to_contain_text("Sorry, there is no picture of “a red cat”")
+        await expect(card.get_by_text("Failed")).to_be_visible()
+        await expect(card.get_by_role("button")).to_have_count(0)
+        assert await facts_of_picture(page, "a dog") == [48, 32, "blob:"]
+        await expect(page.locator(".said")).to_contain_text("Sorry, there is no picture of “a cat”")
         await answered(page)
         await expect(page.get_by_role("alert")).to_be_hidden()
 
 
 async def test_a_follow_up_replays_the_conversation_with_its_items(browser: Browser) -> None:
     async with visit(browser, Painter()) as page:
-        bodies: list[Any] = []
-        page.on("request", lambda sent: bodies.append(sent.post_data_json) if sent.post_data else None)
+        bodies = bodies_of(page)
         await ask(page, "Draw a red cat")
         await answered(page)
         await ask(page, "Now draw a blue one")
@@ -114,49 +180,50 @@ async def test_a_follow_up_replays_the_conversation_with_its_items(browser: Brow
         }
         kinds = [item.get("type", item.get("role")) for item in second["input"]]
         assert kinds == ["user", "reasoning", "image_generation_call", "message", "user"]
+        await expect(page.locator(".asked")).to_have_text(["Now draw a blue one", "Draw a red cat"])
         await page.get_by_role("button", name="New conversation").click()
         await expect(page.get_by_role("heading", name="Ask for a picture")).to_be_visible()
+        await expect(page.locator("article")).to_have_count(0)
         await ask(page, "Hello")
         await answered(page)
         assert bodies[2]["input"] == [{"role": "user", "content": "Hello"}]
 
 
-async def test_an_ordinary_answer_is_text_and_its_events_are_listed(browser: Browser) -> None:
+async def test_a_text_is_seen_while_it_streams(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go_on = asyncio.Event()
+    told = 0
+
+    async def pace() -> None:
+        nonlocal told
+        told += 1
+        if told > 7:  # created, in_progress, added, part added, and three words
+            await may_go_on.wait()
+
+    monkeypatch.setattr(demo, "_readable", pace)
     async with visit(browser) as page:
         await ask(page, "What is 2+2?")
+        await expect(page.locator(".said")).to_have_text("I am a")
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        may_go_on.set()
         await expect(page.locator(".said")).to_contain_text("I am a script, not a language model.")
         await answered(page)
         await expect(page.locator("figure")).to_have_count(0)
-        rows = page.locator("#events li")
-        await expect(rows.first.locator(".number")).to_have_text("0")
-        await expect(rows.first.locator(".type")).to_have_text("response.created")
-        await expect(rows.last.locator(".type")).to_have_text("response.completed")
-        await expect(rows.last.locator(".size")).to_have_text(re.compile(r"^(\d+ B|\d\.\d kB)$"))
-        await rows.first.locator("summary").click()
-        await expect(rows.first.locator("pre")).to_contain_text('"sequence_number": 0')
         await expect(page.get_by_role("status")).to_have_text("The answer is complete.")
-
-
-async def test_base64_is_shown_as_its_size(browser: Browser) -> None:
-    async with visit(browser, Painter()) as page:
-        await ask(page, "Draw a red cat")
-        await answered(page)
-        preview = page.locator("#events li", has_text="partial_image").first
-        await preview.locator("summary").click()
-        await expect(preview.locator(".chip")).to_have_text(re.compile(r"^base64 \d+ B$"))
-        await expect(preview.locator("pre")).to_contain_text('"partial_image_b64": base64')
+        await expect(prompt_of(page)).to_be_focused()
 
 
 async def test_what_a_model_writes_is_text_and_never_markup(browser: Browser) -> None:
     evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     call = {"type": "function_call", "name": evil, "arguments": "{}"}
-    message = {"type": "message"}
+    picture = {"type": "image_generation_call", "error": {"message": evil}, "result": ""}
     body = frames(
-        {"type": "response.output_item.added", "output_index": 0, "item": message},
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
         {"type": "response.output_text.delta", "output_index": 0, "delta": evil},
         {"type": "response.reasoning_text.delta", "output_index": 1, "delta": evil},
         {"type": "response.output_item.done", "output_index": 2, "item": call},
-        {"type": "response.completed", "response": {"output": []}},
+        {"type": "response.output_item.done", "output_index": 3, "item": picture},
+        {"type": f"response.{evil}", "output_index": 4},
+        {"type": "response.failed", "response": {"error": {"message": evil}}},
     )
     async with visit(browser) as page:
         await answering(page, body + "data: [DONE]\n\n")
@@ -164,9 +231,20 @@ async def test_what_a_model_writes_is_text_and_never_markup(browser: Browser) ->
         await expect(page.locator(".said")).to_have_text(evil)
         await expect(page.locator(".asked")).to_have_text(evil)
         await expect(page.locator(".call")).to_contain_text(f"{evil}({{}}) is for the client to run.")
+        await expect(page.locator(".problem")).to_have_text(evil)
+        await expect(page.locator("#banner-text")).to_have_text(evil)
+        await expect(page.locator("#drawer-title")).to_have_text(evil)
+        await expect(page.locator(".events .type").nth(5)).to_have_text(f"response.{evil}")
         await page.get_by_text("Thoughts").click()
         await expect(page.locator(".thought p")).to_have_text(evil)
-        assert await page.locator("img, #conversation script").count() == 0
+        assert await page.locator("main img[src], .drawer img, body script").count() == 0
+
+
+async def test_markup_cannot_be_made_from_text_at_all(browser: Browser) -> None:
+    async with visit(browser, expected=("This document requires 'TrustedHTML' assignment",)) as page:
+        made = "() => { try { document.body.innerHTML = '<b>x</b>' } catch (error) { return error.name } }"
+        assert await page.evaluate(made) == "TypeError"
+        await expect(page.get_by_role("heading", name="Ask for a picture")).to_be_visible()
 
 
 async def test_the_stream_is_read_alike_wherever_its_chunks_are_cut(browser: Browser) -> None:

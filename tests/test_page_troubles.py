@@ -1,42 +1,41 @@
-"""The page when something goes wrong or somebody leaves, and without a mouse or much room."""
+"""The page when something goes wrong or somebody leaves."""
 
 from __future__ import annotations
 
+import base64
 import json
-import re
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
-import pytest_asyncio
-from browsing import answered, answering, ask, chromium, frames, prompt_of, visit
-from painters import Painter
+from browsing import (
+    LOST,
+    Cable,
+    added,
+    answered,
+    answering,
+    ask,
+    bodies_of,
+    done,
+    frames,
+    prompt_of,
+    visit,
+)
+from painters import Painter, png
 from playwright.async_api import Browser, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as browser:
-        yield browser
-
-
-ADDED = {
-    "type": "response.output_item.added",
-    "output_index": 0,
-    "item": {"id": "ig_1", "type": "image_generation_call", "status": "in_progress"},
-}
 OVERLOADED = {"code": "server_error", "message": "The model is overloaded."}
+EMPTY = frames({"type": "response.completed", "response": {"output": []}})
 
 
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
         (json.dumps({"error": {"message": "No such size."}}), 400, "No such size."),
+        (json.dumps({"error": {"message": ["?"]}}), 400, "The server answered with status 400."),
         ("<html>", 502, "The server answered with status 502."),
-        (frames(ADDED), 200, "The connection was lost before the answer was complete."),
-        (frames(ADDED) + "data: {\n\n", 200, "The answer could not be read: "),
+        (frames(added()), 200, "The connection was lost before the answer was complete."),
+        (frames(added()) + "data: {\n\n", 200, "The answer could not be read: "),
         (frames({"type": "error", "error": OVERLOADED}), 200, OVERLOADED["message"]),
         (frames({"type": "error", **OVERLOADED}), 200, OVERLOADED["message"]),
         (frames({"type": "response.failed", "response": {"error": OVERLOADED}}), 200, OVERLOADED["message"]),
@@ -61,7 +60,7 @@ OVERLOADED = {"code": "server_error", "message": "The model is overloaded."}
 async def test_what_went_wrong_stands_in_a_banner(
     browser: Browser, body: str, status: int, told: str
 ) -> None:
-    async with visit(browser, refused=status != 200) as page:
+    async with visit(browser, expected=LOST if status != 200 else ()) as page:
         await answering(page, body, status=status)
         await ask(page, "Draw a red cat")
         await expect(page.get_by_role("alert")).to_contain_text(told)
@@ -72,13 +71,33 @@ async def test_what_went_wrong_stands_in_a_banner(
         await expect(prompt_of(page)).to_be_focused()
 
 
-async def test_a_server_that_is_gone_is_told(browser: Browser) -> None:
-    async with visit(browser, refused=True) as page:
+async def test_a_server_that_is_gone_is_told_and_asked_again(browser: Browser) -> None:
+    async with visit(browser, Painter(), expected=LOST) as page:
         await page.route("**/v1/responses", lambda route: route.abort("connectionrefused"))
         await ask(page, "Draw a red cat")
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("The connection was lost. Is the server still running?")
+        await expect(page.get_by_text("No answer.")).to_be_visible()
+        await page.unroute("**/v1/responses")
+        await page.get_by_role("button", name="Try again").click()
+        await expect(alert).to_be_hidden()
+        await expect(page.get_by_role("img", name="a red cat")).to_be_visible()
+        await answered(page)
+
+
+async def test_a_connection_that_is_lost_in_the_middle_is_told(browser: Browser) -> None:
+    painter = Painter(waits=True)
+    cable = Cable()
+    async with visit(browser, painter, expected=LOST, cable=cable) as page:
+        await ask(page, "Draw a red cat")
+        await expect(page.locator("figure[data-state=partial_image]")).to_be_visible()
+        cable.pull()
         await expect(page.get_by_role("alert")).to_contain_text(
-            "The connection was lost. Is the server still"
+            "The connection was lost in the middle of the answer."
         )
+        await expect(page.get_by_text("This picture was not finished.")).to_be_visible()
+        await answered(page)
+        await painter.was_cancelled()
 
 
 async def test_a_failed_turn_is_not_replayed(browser: Browser) -> None:
@@ -87,10 +106,40 @@ async def test_a_failed_turn_is_not_replayed(browser: Browser) -> None:
         await ask(page, "Hello")
         await answered(page)
         await page.unroute("**/v1/responses")
-        async with page.expect_request("**/v1/responses") as sent:
-            await ask(page, "Hello again")
-        assert (await sent.value).post_data_json["input"] == [{"role": "user", "content": "Hello again"}]
+        bodies = bodies_of(page)
+        await ask(page, "Hello again")
+        await answered(page)
+        assert bodies[0]["input"] == [{"role": "user", "content": "Hello again"}]
         await expect(page.get_by_role("alert")).to_be_hidden()
+
+
+async def test_an_answer_with_nothing_in_it_says_so(browser: Browser) -> None:
+    async with visit(browser) as page:
+        await answering(page, EMPTY)
+        await ask(page, "Hello")
+        await expect(page.get_by_text("No answer.")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'/>").decode(), "that is no PNG, JPEG"),
+        ("data:text/html,<b>", "a picture that is not base64"),
+        (base64.b64encode(png("x")[:40]).decode(), "The picture is damaged and cannot be shown."),
+        ("", "The picture could not be made."),
+    ],
+)
+async def test_only_whole_pictures_of_known_kinds_are_shown(browser: Browser, result: str, told: str) -> None:
+    preview = {"type": "response.image_generation_call.partial_image", "output_index": 0}
+    shown = frames(
+        added(), {**preview, "partial_image_index": 0, "partial_image_b64": result}, done(result=result)
+    )
+    async with visit(browser) as page:
+        await answering(page, shown + EMPTY)
+        await ask(page, "Draw a red cat")
+        card = page.locator("figure[data-state=failed]")
+        await expect(card.locator(".problem")).to_contain_text(told)
+        await expect(card.get_by_role("img")).to_have_count(0)
         await answered(page)
 
 
@@ -121,31 +170,11 @@ async def test_stopping_cancels_the_picture(browser: Browser, by: str) -> None:
         await expect(page.get_by_role("status")).to_have_text("Stopped.")
         await expect(page.get_by_role("alert")).to_be_hidden()
         await expect(prompt_of(page)).to_be_focused()
+        await expect(page.get_by_role("button", name="Save recording", include_hidden=True)).to_be_disabled()
         if by == "new conversation":
             await expect(page.locator("figure")).to_have_count(0)
         else:
             await expect(page.get_by_text("This picture was not finished.")).to_be_visible()
-
-
-async def test_the_page_works_from_the_keyboard_alone(browser: Browser) -> None:
-    painter = Painter(waits=True)
-    async with visit(browser, painter) as page:
-        prompt = prompt_of(page)
-        await expect(prompt).to_be_focused()
-        await page.keyboard.press("Enter")
-        await expect(page.locator(".asked")).to_have_count(0)
-        await page.keyboard.type("Draw a red")
-        await page.keyboard.press("Shift+Enter")
-        await page.keyboard.type("cat")
-        for _ in range(4):
-            await page.keyboard.press("Tab")
-        await expect(page.get_by_role("button", name="Generate")).to_be_focused()
-        await page.keyboard.press("Space")
-        await expect(page.get_by_role("button", name="Stop")).to_be_focused()
-        await expect(page.locator(".asked")).to_have_text("Draw a red\ncat")
-        painter.may_finish.set()
-        await answered(page)
-        await expect(prompt).to_be_focused()
 
 
 async def test_while_an_answer_comes_no_second_one_is_asked_for(browser: Browser) -> None:
@@ -160,20 +189,11 @@ async def test_while_an_answer_comes_no_second_one_is_asked_for(browser: Browser
         assert [request.prompt for request in painter.asked] == ["a red cat"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_a_phone_needs_no_sideways_scrolling(browser: Browser, scheme: Any) -> None:
-    phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "reduced_motion": "reduce"}
-    async with visit(browser, Painter(), **phone) as page:
-        await ask(page, f"Draw a lion and a mouse{'x' * 80}")
+async def test_a_page_whose_server_does_not_introduce_itself_still_asks(browser: Browser) -> None:
+    async with visit(browser, Painter(), expected=LOST) as page:
+        await page.route("**/demo.json", lambda route: route.fulfill(status=500, body="?"))
+        await page.reload()
+        await expect(page.locator("#model")).to_have_text("unknown")
+        await ask(page, "Draw a red cat")
+        await expect(page.get_by_role("img", name="a red cat")).to_be_visible()
         await answered(page)
-        assert await page.evaluate("document.documentElement.scrollWidth") == 360
-        await expect(page.get_by_text("Here they are")).to_be_in_viewport()
-        ink, paper = await page.evaluate(
-            "(({color, backgroundColor}) => [color, backgroundColor])(getComputedStyle(document.body))"
-        )
-        assert (brightness(ink) < brightness(paper)) == (scheme == "light")
-
-
-def brightness(color: str) -> int:
-    """Read a computed colour, such as `rgb(33, 31, 28)`."""
-    return sum(int(part) for part in re.findall(r"\d+", color)[:3])

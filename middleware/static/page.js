@@ -1,197 +1,148 @@
 // The page's own state: one conversation, at most one request at a time.
 
-import { Answer } from "./answer.js";
-import { EventList } from "./event_list.js";
-import { eventsOf } from "./sse.js";
+import { ask } from "./answer_stream.js";
+import { Banner } from "./banner.js";
+import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { Drawer } from "./drawer.js";
+import { find } from "./elements.js";
+import { Exchange } from "./exchange.js";
+import { saveRecording } from "./recording.js";
 
-const byId = (id) => document.getElementById(id);
-const conversation = byId("conversation");
-const welcome = byId("welcome");
-const form = byId("ask");
-const prompt = byId("prompt");
-const generate = byId("generate");
-const stop = byId("stop");
-const events = new EventList(byId("events"), byId("events-sum"));
+/** @typedef {import("./composer.js").Question} Question */
 
-/** What the model is told of the conversation: user messages, and all output items of its answers. */
-let history = [];
+const place = find("conversation", HTMLElement);
+const welcome = find("welcome", HTMLElement);
+const status = find("status", HTMLElement);
+const composer = new Composer(send, stop);
+const banner = new Banner(() => composer.focus());
+const drawer = new Drawer(save);
+
+let conversation = new Conversation();
 let model = "local";
+/** @type {AbortController | null} */
 let request = null;
+/** @type {Exchange[]} */
+let exchanges = [];
 
-class AnswerError extends Error {}
-
-async function send(text) {
-  const message = { role: "user", content: text };
+/** @param {Question} question */
+async function send(question) {
   const mine = new AbortController();
-  begin(mine, text);
-  const answer = new Answer(conversation, announce);
-  conversation.lastElementChild.scrollIntoView({ block: "end" });
+  request = mine;
+  const exchange = begin(question);
+  const body = conversation.request(model, question.text, question.tool, question.edited);
+  const asked = conversation;
   let told = "The answer is complete.";
   try {
-    const output = await ask([...history, message], answer, mine.signal);
-    history.push(message, ...output);
+    const output = await ask(body, mine.signal, (event, size) => {
+      exchange.receive(event, size);
+      drawer.refresh(exchange.log);
+    });
+    asked.keep(body, output);
   } catch (error) {
     told = mine.signal.aborted ? "Stopped." : "";
-    if (!told) complain(describe(error));
+    if (!told) banner.show(describe(error), () => again(question));
   }
-  following(() => answer.end());
+  exchange.end();
+  drawer.refresh(exchange.log);
   announce(told);
-  finish();
-}
-
-/** Ask, show the answer as it comes, and return its items. */
-async function ask(input, answer, signal) {
-  const response = await fetch("/v1/responses", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model, stream: true, input, tools: [tool()] }),
-    signal,
-  });
-  if (!response.ok) throw new AnswerError(await refusal(response));
-  for await (const { data } of eventsOf(response)) {
-    if (data === "[DONE]") continue;
-    const event = JSON.parse(data);
-    events.add(event, data.length);
-    following(() => answer.receive(event));
-    const output = outcome(event);
-    if (output) return output;
-  }
-  throw new AnswerError("The connection was lost before the answer was complete.");
-}
-
-/** Return the items if this event ends the answer well. */
-function outcome(event) {
-  const { type, response } = event;
-  if (type === "response.completed") return response.output;
-  if (type === "response.incomplete") {
-    const reason = response.incomplete_details?.reason;
-    throw new AnswerError(`The answer is incomplete${reason ? `: ${reason}` : "."}`);
-  }
-  if (type === "response.failed" || type === "error") {
-    const error = response?.error ?? event.error ?? event;
-    throw new AnswerError(error.message || "The answer failed.");
-  }
-  return null;
-}
-
-function tool() {
-  const declared = { type: "image_generation", partial_images: Number(byId("partials").value) };
-  if (byId("size").value) declared.size = byId("size").value;
-  if (byId("format").value) declared.output_format = byId("format").value;
-  return declared;
-}
-
-async function refusal(response) {
-  const text = await response.text();
-  try {
-    return JSON.parse(text).error.message;
-  } catch {
-    return `The server answered with status ${response.status}.`;
-  }
-}
-
-function describe(error) {
-  if (error instanceof AnswerError) return error.message;
-  if (error instanceof TypeError) return "The connection was lost. Is the server still running?";
-  return `The answer could not be read: ${error.message}`;
-}
-
-function begin(controller, text) {
-  request = controller;
-  welcome.hidden = true;
-  byId("banner").hidden = true;
-  events.clear();
-  const asked = document.createElement("div");
-  asked.className = "asked";
-  asked.append(document.createElement("p"));
-  asked.firstElementChild.textContent = text;
-  conversation.append(asked);
-  setBusy(true);
-}
-
-function finish() {
   request = null;
-  setBusy(false);
+  composer.setBusy(false);
 }
 
-/** Keep the end of the conversation in view through a change, unless the reader has scrolled away. */
-function following(change) {
-  const beyond = conversation.lastElementChild.getBoundingClientRect().bottom - form.getBoundingClientRect().top;
-  change();
-  if (beyond < 400) conversation.lastElementChild.scrollIntoView({ block: "end" });
+/**
+ * Make room for an answer. The newest stands on top, next to the prompt box.
+ * @param {Question} question
+ */
+function begin(question) {
+  banner.hide();
+  welcome.hidden = true;
+  const exchange = new Exchange(question, { announce, edit, showEvents });
+  exchanges.push(exchange);
+  place.prepend(exchange.element);
+  exchange.element.scrollIntoView({ block: "nearest" });
+  drawer.show(exchange.log);
+  composer.setBusy(true);
+  return exchange;
 }
 
-function setBusy(busy) {
-  const focused = [generate, stop].includes(document.activeElement);
-  generate.hidden = busy;
-  stop.hidden = !busy;
-  conversation.setAttribute("aria-busy", String(busy));
-  if (focused) (busy ? stop : prompt).focus();
+function stop() {
+  request?.abort();
 }
 
-function complain(text) {
-  byId("banner-text").textContent = text;
-  byId("banner").hidden = false;
+/** @param {Question} question */
+function again(question) {
+  if (!request) send(question);
+  composer.focus();
 }
 
-function announce(text) {
-  byId("status").textContent = text;
+/** @type {import("./picture_card.js").Surroundings["edit"]} */
+function edit(item, url) {
+  composer.edit(item, url);
 }
 
-function submit() {
-  const text = prompt.value.trim();
-  if (!text || request) return;
-  prompt.value = "";
-  send(text);
+/** @param {import("./event_log.js").EventLog} log */
+function showEvents(log) {
+  drawer.show(log);
+  drawer.open();
+}
+
+/** @param {string} responseId */
+async function save(responseId) {
+  try {
+    await saveRecording(responseId);
+    announce("The recording is saved.");
+  } catch (error) {
+    banner.show(describe(error));
+  }
 }
 
 function startAfresh() {
-  request?.abort();
-  history = [];
-  conversation.replaceChildren(welcome);
+  stop();
+  conversation = new Conversation();
+  for (const exchange of exchanges) exchange.dispose();
+  exchanges = [];
+  place.replaceChildren(welcome);
   welcome.hidden = false;
-  byId("banner").hidden = true;
-  events.clear();
-  prompt.focus();
+  banner.hide();
+  drawer.show(null);
+  composer.editNothing();
+  composer.focus();
+}
+
+/** @param {unknown} error */
+function describe(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @param {string} text */
+function announce(text) {
+  status.textContent = text;
 }
 
 async function introduce() {
+  const name = find("model", HTMLElement);
   try {
     const about = await (await fetch("/demo.json")).json();
     model = about.model;
-    byId("model").textContent = about.name;
-    byId("about-pictures").hidden = about.pictures !== "scene";
+    name.textContent = about.name;
+    find("about-pictures", HTMLElement).hidden = about.pictures !== "scene";
   } catch {
-    byId("model").textContent = "unknown";
+    name.textContent = "unknown";
   }
 }
 
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  submit();
-});
-prompt.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-    event.preventDefault();
-    submit();
-  }
-});
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") request?.abort();
+  if (event.key !== "Escape") return;
+  if (drawer.isCovering) drawer.close();
+  else if (request) stop();
+  else composer.editNothing();
 });
 for (const idea of document.querySelectorAll(".idea")) {
-  idea.addEventListener("click", () => {
-    prompt.value = idea.textContent;
-    prompt.focus();
-    submit();
-  });
+  idea.addEventListener("click", () => composer.say(idea.textContent ?? ""));
 }
-stop.addEventListener("click", () => request?.abort());
-byId("fresh").addEventListener("click", startAfresh);
-byId("dismiss").addEventListener("click", () => {
-  byId("banner").hidden = true;
-  prompt.focus();
-});
-addEventListener("pagehide", () => request?.abort());
+find("fresh", HTMLButtonElement).addEventListener("click", startAfresh);
+// A page that the browser keeps for the way back would else go on reading.
+addEventListener("pagehide", stop);
 
 introduce();

@@ -58,9 +58,13 @@ export class EventDecoder {
   }
 }
 
+/** The body broke off: the server or the network is gone. */
+export class BrokenOffError extends Error {}
+
 /**
  * Yield the events of a response's body as they come.
  * @param {Response} response
+ * @throws {BrokenOffError}
  */
 export async function* eventsOf(response) {
   if (!response.body) return;
@@ -68,7 +72,9 @@ export async function* eventsOf(response) {
   const reader = response.body.getReader();
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch((cause) => {
+        throw new BrokenOffError("The connection was lost in the middle of the answer.", { cause });
+      });
       if (done) return;
       yield* decoder.feed(value);
     }
