@@ -9,7 +9,8 @@ from functools import partial
 
 from starlette.types import Message, Receive, Send
 
-from ..events.actions import Finish
+from ..events.actions import Action, Finish
+from ..events.translator import Translator
 from .sinks import Sink
 
 __all__ = ["Delivery"]
@@ -25,35 +26,57 @@ class Delivery:
         receive: of the server; this object alone reads it.
         send: of the server, for answers that are passed on as they are.
         sink: takes events.
+        translator: tells what a chunk of the model server's stream means.
         on_leave: is called once the client has gone.
+        on_actions: does what the translator says, and pushes here what is to be sent.
         log: gets all that was sent; None if nobody wants it.
 
     Attributes:
         lock: see above.
         gone: whether the client has gone; nothing reaches it any more.
         sent: when something was last sent, by the loop's clock.
+        heard: when the model server last said something.
     """
 
-    __slots__ = ("_log", "_now", "_on_leave", "_receive", "_send", "_sink", "_unsent", "gone", "lock", "sent")
+    __slots__ = (
+        "_log",
+        "_now",
+        "_on_actions",
+        "_on_leave",
+        "_receive",
+        "_send",
+        "_sink",
+        "_translator",
+        "_unsent",
+        "gone",
+        "heard",
+        "lock",
+        "sent",
+    )
 
     def __init__(
         self,
         receive: Receive,
         send: Send,
         sink: Sink,
+        translator: Translator,
+        *,
         on_leave: Callable[[], None],
+        on_actions: Callable[[list[Action]], None],
         log: list[bytes] | None = None,
     ) -> None:
         self._receive = receive
         self._send = send
         self._sink = sink
+        self._translator = translator
         self._on_leave = on_leave
+        self._on_actions = on_actions
         self._log = log
         self._unsent: deque[bytes | asyncio.Task[None]] = deque()
         self.lock = asyncio.Lock()
         self.gone = False
         self._now = asyncio.get_running_loop().time
-        self.sent = self._now()
+        self.sent = self.heard = self._now()
 
     def push(self, item: bytes | asyncio.Task[None]) -> None:
         """Put frames at the end of what is to be sent, or a task for whose end the rest has to wait."""
@@ -76,22 +99,29 @@ class Delivery:
                 await asyncio.shield(item)
             self._unsent.popleft()
 
-    async def hurry(self, frames: bytes) -> None:
-        """Send frames at once: push and flush, where nothing else waits."""
-        if self.gone or not frames:
-            return
-        self._unsent.append(frames)
-        if len(self._unsent) > 1:
-            await self.flush()
-            return
-        self.sent = self._now()
+    async def stream(self, chunk: bytes) -> None:
+        """Take more of a turn's event stream and send what it means. Nearly every event comes this way."""
+        await self.lock.acquire()
         try:
-            await self._sink.write(frames)
-        except OSError:
-            self._leave()
-        if self._log is not None:
-            self._log.append(frames)
-        self._unsent.popleft()
+            end, frames = self._translator.skim(chunk)
+            if frames:
+                self._unsent.append(frames)
+            if end < len(chunk):
+                self._on_actions(self._translator.receive(chunk[end:]))
+            if end < len(chunk) or len(self._unsent) != 1 or self.gone:
+                await self.flush()
+            else:  # the same without a detour
+                self.sent = self._now()
+                try:
+                    await self._sink.write(frames)
+                except OSError:
+                    self._leave()
+                if self._log is not None:
+                    self._log.append(frames)
+                self._unsent.popleft()
+            self.heard = self._now()
+        finally:
+            self.lock.release()
 
     async def pass_on(self, message: Message) -> None:
         """Send a message of an answer that is none of ours."""

@@ -95,7 +95,9 @@ class Exchange:
         self._keeper = keeper
         self._pictures = pictures
         frames = None if keeper is None else keeper.frames
-        self._delivery = Delivery(receive, send, sink, self._wake.set, frames)
+        self._delivery = Delivery(
+            receive, send, sink, translator, on_leave=self._wake.set, on_actions=self._act, log=frames
+        )
         self._next: NextTurn | None = None
         self._finish: Finish | None = None
         self._passed = False
@@ -161,7 +163,7 @@ class Exchange:
         number = len(self._turns) + 1
         scope = turn_scope(self._scope, len(body), number)
         reader = TurnReader(self._translator, number, self._shared.settings.max_event)
-        self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear, self._take)
+        self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear, self._delivery.stream)
         self._turns.append(self._turn)
         self._turn.task = self._group.create_task(self._run_turn(self._turn))
 
@@ -221,22 +223,6 @@ class Exchange:
             if last:
                 # Not earlier: many applications stop sending as soon as the client seems to have gone.
                 turn.over.set()
-
-    async def _take(self, chunk: bytes) -> None:
-        """Take more of a turn's event stream."""
-        delivery = self._delivery
-        await delivery.lock.acquire()
-        try:
-            end, frames = self._translator.skim(chunk)
-            if end == len(chunk):
-                await delivery.hurry(frames)
-                return
-            if frames:
-                delivery.push(frames)
-            self._act(self._translator.receive(chunk[end:] if end else chunk))
-            await delivery.flush()
-        finally:
-            delivery.lock.release()
 
     async def _pass(self, turn: InnerTurn, message: Message, *, last: bool) -> None:
         """Hand on an answer of turn one that is no success, as it is."""
@@ -308,7 +294,7 @@ class Exchange:
             if now >= end:
                 await self.abandon("the response took too long")
                 return
-            silent = self._turn.silent_since(now) + settings.upstream_idle
+            silent = self._silent_since(now) + settings.upstream_idle
             if now >= silent:
                 log.warning("the model server was silent for %g seconds", settings.upstream_idle)
                 self._turn.over.set()
@@ -319,3 +305,9 @@ class Exchange:
                 await self._delivery.keep_alive()
                 continue
             await asyncio.sleep(max(0.001, min(end, silent, alive) - now))
+
+    def _silent_since(self, now: float) -> float:
+        """Tell when the model server last said something; `now` while a client takes it in."""
+        if self._delivery.lock.locked():
+            return now
+        return max(self._delivery.heard, self._turn.silent_since(now))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Scope
@@ -135,6 +135,7 @@ class InnerTurn:
         body: the request body.
         reader: what is made of the answer.
         on_message: takes what the application sends, in the application's own task.
+        on_chunk: takes the chunks of its event stream instead, but for the last one.
 
     Attributes:
         over: set once the application's response is complete or nobody wants the rest of it; from
@@ -150,7 +151,7 @@ class InnerTurn:
         body: bytes,
         reader: TurnReader,
         on_message: Callable[[InnerTurn, Message], Awaitable[None]],
-        on_chunk: Callable[[bytes], Awaitable[None]],
+        on_chunk: Callable[[bytes], Coroutine[Any, Any, None]],
     ) -> None:
         self._app = app
         self._scope = scope
@@ -187,15 +188,18 @@ class InnerTurn:
         await self.over.wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: Message) -> None:
+    def _send(self, message: Message) -> Coroutine[Any, Any, None]:
+        """Take a message; the chunks of an event stream go straight to the client's end."""
+        if self.reader.mode == "stream" and message.get("more_body") and not self.over.is_set():
+            return self._on_chunk(message.get("body", b""))
+        return self._tell(message)
+
+    async def _tell(self, message: Message) -> None:
         if self.over.is_set():
             return
         self._speaking = True
         try:
-            if self.reader.mode == "stream" and message.get("more_body"):
-                await self._on_chunk(message["body"])
-            else:
-                await self._on_message(self, message)
+            await self._on_message(self, message)
         finally:
             self._speaking = False
             self._heard = self._now()
