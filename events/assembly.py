@@ -14,7 +14,6 @@ from .arguments import plain_name
 from .endings import (
     beginning,
     end_call,
-    end_native,
     end_streamed,
     has_content,
     opening,
@@ -23,13 +22,13 @@ from .endings import (
     with_status,
 )
 from .identity import TurnItems, match_final
+from .native import NATIVE, end_native, native_event
 from .texts import close_texts, part_event, text_event
 from .turn_events import CallSettled, Closed, Delta, Opened, Source, TurnEvent, TurnItem
 from .wire import PART_EVENTS, STREAMED_FIELDS, TEXT_EVENTS
 
 __all__ = ["Assembly"]
 
-_NATIVE = "image_generation_call"
 _TEXTUAL = ("message", "reasoning")
 _NAMED = ("function_call", "custom_tool_call")
 _CUT_OFF = "The call was cut off before its arguments were complete."
@@ -135,6 +134,8 @@ class Assembly:
             events = self._arguments(item, name, payload, raw)
         elif name in PART_EVENTS:
             events = part_event(item, payload, raw)
+        elif kind == NATIVE:
+            events = native_event(item, payload, raw)
         else:
             events = streamed_event(item, name, payload, raw)
         if item.held is None:
@@ -267,7 +268,7 @@ class Assembly:
             return end_call(item, body, status)
         events, body = close_texts(item, body)
         more: list[TurnEvent] = []
-        if item.kind == _NATIVE:
+        if item.kind == NATIVE:
             more, body = end_native(item, body)
         elif item.kind in STREAMED_FIELDS:
             more, body = end_streamed(item, body, status)
@@ -276,4 +277,3 @@ class Assembly:
         if item.kind == "message" or "status" in body:
             body = with_status(body, status)
         return events + more, body
-

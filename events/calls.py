@@ -92,7 +92,6 @@ class Calls:
         offered: whether the model may call in the current turn.
         of_turn: the current turn's calls, those that are not run included.
         running: calls whose tool is at work, by id.
-        painted: whether any picture was finished.
     """
 
     def __init__(self, lowered: LoweredRequest, limits: Limits, *, strict: bool) -> None:
@@ -102,7 +101,6 @@ class Calls:
         self.offered = lowered.offered
         self.of_turn: list[Call] = []
         self.running: dict[str, Call] = {}
-        self.painted = False
         self._strict = strict
         self._max_prompt = limits.max_prompt
         wanted = lowered.max_tool_calls
@@ -153,7 +151,6 @@ class Calls:
         call.final = self.tool.finished(call.id, call.arguments or call.given, outcome)
         call.data = outcome.data
         call.told = self.tool.feedback(call.final, outcome.path)
-        self.painted |= outcome.error is None
 
     def cut_off(self) -> ToolOutcome:
         """Return the outcome of a call that ends because the response does."""

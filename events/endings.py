@@ -11,7 +11,6 @@ from .wire import STREAMED_FIELDS, dumps, loads
 __all__ = [
     "beginning",
     "end_call",
-    "end_native",
     "end_streamed",
     "has_content",
     "opening",
@@ -23,16 +22,12 @@ __all__ = [
 
 _NO_INCOMPLETE = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 _FINAL = ("completed", "incomplete", "failed")
-_NATIVE_PHASES = ("in_progress", "generating")
-_NO_PICTURE = {
-    "type": "image_generation_error",
-    "code": "image_generation_failed",
-    "message": "The picture was not finished.",
-    "param": None,
-}
+_IN_PROGRESS = ("reasoning", "custom_tool_call")
+"""Items that begin `in_progress` if they have a status at all."""
 _AT_FIRST: dict[str, dict[str, Any]] = {
     "message": {"status": "in_progress", "role": "assistant", "content": []},
     "function_call": {"status": "in_progress", "arguments": ""},
+    "custom_tool_call": {"input": ""},
 }
 
 
@@ -66,7 +61,7 @@ def opening(body: dict[str, Any]) -> dict[str, Any]:
     if kind == "reasoning":
         first |= {key: [] for key in ("summary", "content") if body.get(key)}
     status = body.get("status", "")
-    if not isinstance(status, str) or status in _FINAL:
+    if not isinstance(status, str) or status in _FINAL or (status and kind in _IN_PROGRESS):
         first["status"] = "in_progress"
     return body if all(body.get(key) == value for key, value in first.items()) else {**body, **first}
 
@@ -106,7 +101,7 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
     events: list[TurnEvent] = []
     streamed = "".join(item.arguments)
     whole = told if isinstance(told, str) and told.strip() and not item.arguments_done else streamed
-    if not whole.startswith(streamed) and _is_object(streamed):
+    if not whole.startswith(streamed) and (_is_object(streamed) or not _is_object(whole)):
         whole = streamed  # the same object written in another way, mostly: what was read stays
     if not item.arguments_done:
         item.arguments_done = True
@@ -125,9 +120,7 @@ def end_call(item: TurnItem, body: dict[str, Any], status: str) -> tuple[list[Tu
     return events, {**body, **wanted}
 
 
-def streamed_event(
-    item: TurnItem, name: str, payload: dict[str, Any], raw: bytes | None
-) -> list[TurnEvent]:
+def streamed_event(item: TurnItem, name: str, payload: dict[str, Any], raw: bytes | None) -> list[TurnEvent]:
     """Take an event of an item of another type whose one string is streamed, or any other event of it."""
     field = STREAMED_FIELDS.get(item.kind, "")
     if name == f"response.{item.kind}_{field}.delta":
@@ -146,8 +139,9 @@ def end_streamed(item: TurnItem, body: dict[str, Any], status: str) -> tuple[lis
     """End an item of another type whose one string is streamed: what was not streamed yet is now."""
     field = STREAMED_FIELDS[item.kind]
     events = _streamed_end(item, body.get(field), status)
-    whole = "".join(item.arguments)
-    return events, body if not whole or body.get(field) == whole else {**body, field: whole}
+    wanted = {field: "".join(item.arguments), "name": item.name}
+    changed = {key: value for key, value in wanted.items() if value and body.get(key) != value}
+    return events, {**body, **changed} if changed else body
 
 
 def _streamed_end(
@@ -172,25 +166,6 @@ def _streamed_end(
     elif status == "completed":
         events.append(Delta(item, {"type": prefix + "done", field: whole}))
     return events
-
-
-def end_native(item: TurnItem, body: dict[str, Any]) -> tuple[list[TurnEvent], dict[str, Any]]:
-    """End a picture that the model server made itself.
-
-    Some servers leave its status at `generating` and never send `.completed`, and clients that wait
-    for either lose the picture.
-    """
-    prefix = f"response.{item.kind}."
-    events: list[TurnEvent] = []
-    if prefix + "partial_image" not in item.seen:
-        missing = (phase for phase in _NATIVE_PHASES if prefix + phase not in item.seen)
-        events += [Delta(item, {"type": prefix + phase}) for phase in missing]
-    if not isinstance(body.get("result"), str) or not body["result"]:
-        error = body.get("error") if isinstance(body.get("error"), dict) else _NO_PICTURE
-        return events, {**body, "status": "failed", "result": "", "error": error}
-    if prefix + "completed" not in item.seen:
-        events.append(Delta(item, {"type": prefix + "completed"}))
-    return events, body if body.get("status") == "completed" else {**body, "status": "completed"}
 
 
 def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool = False) -> list[TurnEvent]:

@@ -19,7 +19,12 @@ from .wire import CLIENT_CALLS, EVENT_NAMES, dumps
 __all__ = ["ClientResponse", "Slot"]
 
 _EMPTY_TEXT = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
-_PREFIXES = {"message": "msg_ig", "reasoning": "rs_ig", "function_call": "fc_ig"}
+_PREFIXES = {
+    "message": "msg_ig",
+    "reasoning": "rs_ig",
+    "function_call": "fc_ig",
+    "image_generation_call": "ig",
+}
 
 _REQUIRED: dict[str, Any] = {
     "instructions": None,
@@ -124,6 +129,11 @@ class ClientResponse:
         last = len(self._types) - 1 - self._types[::-1].index(item_type)
         return not any(kind == "message" or kind in CLIENT_CALLS for kind in self._types[last:])
 
+    def has_finished(self, item_type: str) -> bool:
+        """Tell whether any item of this type was completed."""
+        done = (body for body in self._bodies.values() if body["type"] == item_type)
+        return any(body.get("status") == "completed" for body in done)
+
     def begin(self, response: Mapping[str, Any]) -> list[bytes]:
         """Send `created` and `in_progress`, made whole from a perhaps bare or empty response object."""
         head = {**self._defaults, **_known(response, self._defaults), **_NOTHING_YET}
@@ -142,7 +152,7 @@ class ClientResponse:
         """Announce an item; its number and id are fixed from here on."""
         kind = body["type"]
         slot = Slot(len(self._types), self._own_id(kind, body.get("id")), kind)
-        if "call_id" in body or kind == "function_call":
+        if "call_id" in body or kind in ("function_call", "custom_tool_call"):
             slot.call_id = self._own_call_id(kind, body.get("call_id"))
         self._types.append(kind)
         own = self._owned(slot, body)
@@ -293,4 +303,13 @@ class ClientResponse:
 
 def _known(response: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a response that say something: a null gives way to what is known."""
-    return {key: value for key, value in response.items() if value is not None or key not in defaults}
+    return {key: value for key, value in response.items() if _says(value, defaults.get(key), key in defaults)}
+
+
+def _says(value: object, known: object, expected: bool) -> bool:
+    """Tell whether a value may stand where something is known already: not what SDKs could not read."""
+    if value is None:
+        return not expected
+    if isinstance(known, str):
+        return isinstance(value, str) and bool(value)
+    return not isinstance(known, dict | list | bool) or isinstance(value, type(known))

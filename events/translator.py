@@ -282,7 +282,7 @@ class Translator:
             self._finished = True
             self._outbox.act(Finish(None, failed=True))
             return
-        if not self._calls.painted and not self._cancelled:
+        if not self._cancelled and not self._client.has_finished(self._calls.tool.item_type):
             self._frames.append(self._client.error(ended.code))
             self._failed = not ended.response
         self._tell_end(ended)

@@ -137,7 +137,7 @@ class Turn:
         if not isinstance(part, dict):
             self._note(f"dropped a {name} without a part")
             return []
-        thought = "reasoning" in name or part.get("type") == "reasoning_text"
+        thought = "reasoning" in name or part.get("type") in ("reasoning_text", "summary_text")
         kind = "reasoning" if thought else "message"
         return [*self._start(None), *self._assembly.content(name, kind, payload, raw)]
 

@@ -33,10 +33,14 @@ Source = tuple[dict[str, Any], bytes]
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """One text of an item, and how much of its life the client has been shown."""
+    """One text of an item, and how much of its life the client has been shown.
+
+    `index` is the client's, `place` the server's own.
+    """
 
     family: Family
     index: int
+    place: int
     announced: bool = False
     pieces: list[str] = field(default_factory=list)
     done: bool = False
@@ -66,7 +70,8 @@ class TurnItem:
         held: events kept back until the item is known to be real; None once it is.
         parts: its texts by the name of their index and the index that the client knows.
         places: the same by the index that the server uses.
-        other_parts: how many parts of unknown types were announced.
+        other_parts: the indexes of the parts of unknown types.
+        previews: how many there were of a native picture; `completed` is its last step, which is held back.
         slot: the translator's own mark; `Turn` never looks at it.
     """
 
@@ -82,7 +87,7 @@ class TurnItem:
     held: list[TurnEvent] | None = None
     parts: dict[tuple[str, int], Part] = field(default_factory=dict)
     places: dict[tuple[str, int], Part] = field(default_factory=dict)
-    other_parts: int = 0
+    other_parts: list[int] = field(default_factory=list)
     last_part: Part | None = None
     arguments: list[str] = field(default_factory=list)
     arguments_size: int = 0
@@ -90,6 +95,8 @@ class TurnItem:
     settled: bool = False
     closed: bool = False
     seen: set[str] = field(default_factory=set)
+    previews: int = 0
+    completed: tuple[dict[str, Any], bytes | None] | None = None
     slot: Any = None
 
     @property

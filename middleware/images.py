@@ -84,7 +84,7 @@ def read_image(data: bytes, *, max_bytes: int, max_pixels: int, **facts: Any) ->
 
 
 def decode_base64(text: str | bytes, *, max_bytes: int) -> bytes:
-    """Decode base64 in either alphabet, padded or not, bare or as a `data:…;base64,` URL.
+    """Decode base64 in either alphabet, padded or not, in lines or not, bare or as a `data:…;base64,` URL.
 
     Its length is checked before anything is decoded.
 
@@ -101,6 +101,8 @@ def decode_base64(text: str | bytes, *, max_bytes: int) -> bytes:
         head, _, raw = raw.partition(b",")
         if not head.lower().endswith(b";base64"):
             raise ImageError("The data URL is not in base64.", code="invalid_base64_image")
+    if b"\n" in raw:
+        raw = raw.translate(None, b"\r\n")
     body = raw.rstrip(b"=")
     if len(body) * 3 // 4 > max_bytes:
         raise _too_many_bytes(len(body) * 3 // 4, max_bytes)

@@ -101,6 +101,7 @@ class Runner:
             data = await _base64(image.data)
         except ImageError as error:
             log.info("%s failed: %s", call.id, error.code)
+            log.debug("%s failed: %s", call.id, error.message)  # it may repeat the prompt
             return _failed(error.message, error.code, error)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _nobody_waits():

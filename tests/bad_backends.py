@@ -33,6 +33,7 @@ __all__ = [
     "Silent",
     "Single",
     "Slow",
+    "Unlucky",
     "Wild",
 ]
 
@@ -227,6 +228,17 @@ class Idle(Good):
         if self.opened > 1:
             raise RuntimeError("used up")
         return await super().__aenter__()
+
+
+class Unlucky(Good):
+    """Keeps the contract: its client goes while a preview is on its way."""
+
+    async def show(self, request: ImageRequest, on_partial: OnPartial) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if request.partial_images:
+            asyncio.get_running_loop().call_soon(task.cancel)
+        await super().show(request, on_partial)
 
 
 class Silent(Good):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
+import tally
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser
 
@@ -41,3 +42,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much the fuzzing tried."""
+    if lines := tally.lines():
+        terminalreporter.section("fuzzing tried")
+        terminalreporter.write_line("\n".join(lines))

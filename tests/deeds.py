@@ -100,7 +100,7 @@ def _custom(deed: Did, index: int, mark: str) -> list[Event]:
 def _picture(deed: Did, index: int, mark: str) -> list[Event]:
     """A picture that the model server makes itself."""
     item = {"id": f"ig_{mark}", "type": "image_generation_call"}
-    done = {**item, "status": "completed", "result": deed.whole, "output_format": "png"}
+    done = {**item, "status": "completed", "result": deed.whole}
     place: Event = {"index": index, "item_id": item["id"]}
     steps = ("in_progress", "generating", "completed")
     return [

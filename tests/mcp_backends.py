@@ -93,15 +93,19 @@ class Front:
     Attributes:
         headers: those of all requests, in order.
         bodies: those of all requests.
+        queries: those of all requests' URLs.
         refusing: a status that answers all requests while it is set.
         cutting: how many tool calls still get an answer that ends before it has begun.
+        instead: headers and a body that answer all tool calls while they are set.
     """
 
     def __init__(self, app: ASGIApp, *, key: str | None = None, legacy: bool = False) -> None:
         self.headers: list[dict[bytes, bytes]] = []
         self.bodies: list[bytes] = []
         self.refusing = 0
+        self.queries: list[bytes] = []
         self.cutting = 0
+        self.instead: tuple[dict[bytes, bytes], bytes] | None = None
         self._app = app
         self._key = key
         self._legacy = legacy
@@ -114,12 +118,15 @@ class Front:
         body = await _body(receive)
         self.headers.append(headers)
         self.bodies.append(body)
+        self.queries.append(scope["query_string"])
         if self.refusing:
             await _answer(send, self.refusing)
         elif self._key is not None and headers.get(b"authorization") != f"Bearer {self._key}".encode():
             await _answer(send, 401)
         elif self._legacy and b'"server/discover"' in body:
             await _answer(send, 404)
+        elif self.instead and b'"tools/call"' in body:
+            await _answer(send, 200, [*self.instead[0].items()], self.instead[1])
         elif self.cutting and b'"tools/call"' in body:
             self.cutting -= 1
             await _answer(send, 200, [(b"content-type", b"text/event-stream")], b": no more\n\n")

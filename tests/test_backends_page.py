@@ -14,10 +14,16 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer as Server
+from image_servers import Azure, LocalAI, OpenAI, RawBytes, SDServer, SGLang, VLLMOmni
 from imagecall.middleware import ImageGenerationMiddleware
-from imagecall.middleware.settings import Settings
+from imagecall.middleware.backends.base import ImageRequest
+from imagecall.middleware.backends.named import named_backend
+from imagecall.middleware.images import read_image
+from imagecall.middleware.settings import Settings, load_settings
+from images_api import KEY, ImagesAPI
 from model_server import ModelServer
 from painters import png
+from painting import ignore
 
 PAGE = (Path(__file__).parent.parent / "docs" / "backends.md").read_text()
 
@@ -55,6 +61,36 @@ def test_the_options_for_each_server_are_taken(block: str, monkeypatch: pytest.M
         assert name.removeprefix("IMAGECALL_").lower() in Settings.model_fields
         monkeypatch.setenv(name, value)
     assert ImageGenerationMiddleware(ModelServer())._routing.present
+
+
+STUBS: dict[str, type[ImagesAPI]] = {
+    "OpenAI": OpenAI,
+    "Azure OpenAI": Azure,
+    "vLLM-Omni": VLLMOmni,
+    "SGLang diffusion": SGLang,
+    "LocalAI": LocalAI,
+    "stable-diffusion.cpp": SDServer,
+    "A server that answers with the bytes": RawBytes,
+}
+NO_EDITS = (LocalAI, RawBytes)
+
+
+@pytest.mark.parametrize("heading", STUBS)
+async def test_the_options_for_a_server_get_pictures_from_it(heading: str) -> None:
+    found = re.search(rf"^\*\*{re.escape(heading)}.*?^```sh\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert found
+    pairs = (pair.split("=", 1) for pair in shlex.split(found[1]))
+    options: dict[str, Any] = {name.removeprefix("IMAGECALL_").lower(): value for name, value in pairs}
+    server = STUBS[heading]()
+    with server.served():
+        own = {"backend_url": server.url, "backend_api_key": KEY, "backend_headers": {"api-key": KEY}}
+        options |= {name: value for name, value in own.items() if name in options}
+        backend: Any = named_backend(load_settings(options))
+        drawn = read_image(png("a boat"), max_bytes=1_000, max_pixels=10_000)
+        async with backend:
+            for images in [(), (drawn,)] if STUBS[heading] not in NO_EDITS else [()]:
+                wish = ImageRequest("a kite", model="gpt-image-2", partial_images=2, images=images)
+                assert await backend.generate(wish, ignore)
 
 
 def test_every_setting_that_the_page_names_exists() -> None:

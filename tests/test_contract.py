@@ -117,6 +117,10 @@ async def test_a_preview_after_the_cancellation_is_a_breach() -> None:
         await put_to(bad.Detached(), "test_cancelling_stops_the_work_and_spoils_nothing")
 
 
+async def test_a_preview_that_stops_with_its_call_is_no_breach() -> None:
+    await put_to(bad.Unlucky(), "test_cancelling_stops_the_work_and_spoils_nothing")
+
+
 async def test_a_timeout_of_the_backends_own_is_its_own_failure() -> None:
     with pytest.raises(TimeoutError):
         await put_to(bad.Absent(), "test_a_prompt_becomes_a_picture")

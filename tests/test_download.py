@@ -105,6 +105,10 @@ async def test_no_redirect_leads_elsewhere(session: aiohttp.ClientSession) -> No
         "file:///etc/passwd",
         "http://[",
         "//169.254.169.254/latest",
+        "http://127.0.0.1:99999/x.png",
+        "http://xn--\0/x.png",
+        "http://a\ud800/x.png",
+        "/" + "a" * 20_000,
     ],
 )
 async def test_no_other_url_is_even_asked(session: aiohttp.ClientSession, url: str) -> None:

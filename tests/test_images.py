@@ -165,6 +165,8 @@ DATA = bytes(range(256)) * 2 + b"\xfb\xff"
         "data:image/png;base64," + base64.b64encode(DATA).decode(),
         "DATA:;BASE64," + base64.urlsafe_b64encode(DATA).decode().rstrip("="),
         "\n " + base64.b64encode(DATA).decode() + "\n",
+        base64.encodebytes(DATA),
+        "data:image/png;base64,\r\n" + base64.encodebytes(DATA).decode().replace("\n", "\r\n"),
     ],
 )
 def test_base64_is_read_in_all_its_dialects(text: str | bytes) -> None:

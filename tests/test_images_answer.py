@@ -59,13 +59,16 @@ def test_the_first_picture_is_found(payload: Any, found: Found | None) -> None:
         ({"revised_prompt": None, "quality": "x" * 65, "usage": "much"}, {}),
         ({"quality": "high"}, {"quality": "high"}),
         ({"usage": {"input_tokens": None}}, {}),
+        ({"usage": {"a": float("nan"), "b": float("inf"), "c": -1, "d": 1e300, "e": 10**400}}, {}),
+        ({"usage": {"a": {"b": {"c": 1}}, "d": 1}}, {"usage": {"d": 1}}),
+        ({"usage": {f"a{n:02}": n for n in range(99)}}, {"usage": {f"a{n:02}": n for n in range(16)}}),
         ({"usage": {"input_tokens": True, "output_tokens": "3", "details": {"x": None}, "": {}}}, {}),
         (
             {
                 "usage": {
                     "prompt_tokens": 0,
                     "completion_tokens": 2,
-                    "total_tokens": 2.5,
+                    "total_tokens": 2.6,
                     "prompt_tokens_details": {"text_tokens": 1, "image_tokens": None},
                 }
             },
@@ -73,7 +76,7 @@ def test_the_first_picture_is_found(payload: Any, found: Found | None) -> None:
                 "usage": {
                     "input_tokens": 0,
                     "output_tokens": 2,
-                    "total_tokens": 2.5,
+                    "total_tokens": 3,
                     "input_tokens_details": {"text_tokens": 1},
                 }
             },

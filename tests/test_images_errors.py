@@ -67,9 +67,18 @@ def test_a_path_that_is_not_there_gets_a_hint(status: int) -> None:
 
 
 def test_only_three_hundred_characters_are_shown() -> None:
-    text = read({"error": "y" * 1_000}).message.removeprefix("The image server answered 400 (Bad Request): ")
-    assert text == "y" * 299 + "…"
-    assert READER.words("z" * 300) == "z" * 300
+    text = read({"error": "no " * 1_000}).message.removeprefix(
+        "The image server answered 400 (Bad Request): "
+    )
+    assert text == ("no " * 100)[:299] + "…"
+
+
+def test_of_a_long_text_only_the_beginning_is_searched() -> None:
+    words = "rejected as a result of our safety system"
+    assert read({"error": "y " * 8_000 + words}).code == "moderation_blocked"
+    assert read({"error": "y " * 9_000 + words}).code == "image_backend_refused"
+    assert read("y " * 9_000 + words).code == "image_backend_refused"
+    assert isinstance(read({"error": {"type": "y " * 9_000 + "content_filter"}}, 503), TryLaterError)
 
 
 NAMED = {"message": "m", "code": "invalid_value", "type": "invalid_request_error", "param": "size"}
@@ -86,6 +95,7 @@ NAMED = {"message": "m", "code": "invalid_value", "type": "invalid_request_error
         ({"error": "Unauthorized"}, 401, "image_backend_unauthorized"),
         ({"detail": "m"}, 500, "image_backend_error"),
         ({"code": "flat", "message": "m"}, 400, "flat"),
+        ({"error": "a_" * 500 + "b"}, 400, "image_backend_refused"),
         ({"error": {"code": "canary-0123456789", "param": "sk-123456"}}, 404, "image_backend_not_found"),
     ],
 )
@@ -265,3 +275,16 @@ def test_a_parameter_is_named_by_param_or_in_words() -> None:
 def test_every_word_is_struck() -> None:
     error = read({"error": {"message": "key canary-0123456789", "code": "x_canary-0123456789"}})
     assert "canary" not in f"{error.message} {error.code}"
+
+
+def test_whoever_runs_the_server_need_not_know_of_what_passes() -> None:
+    passing = [
+        read({"error": {"code": "moderation_blocked"}}),
+        read({"error": {"type": "content_filter"}}),
+        read({"error": "rejected by the safety system"}),
+        read({}, 429),
+        read({}, 503),
+    ]
+    assert all(error.is_passing for error in passing)
+    staying = [read({}, 401), read({"error": {"code": "insufficient_quota"}}, 429), read({}, 500)]
+    assert not any(error.is_passing for error in staying)

@@ -101,7 +101,8 @@ def test_the_picture_of_a_model_that_has_the_tool_itself_is_kept_as_well() -> No
     ]
     driven = drive(ask(), [turn(made, painting("a kite", 1)), DONE])
     picture, _, response = driven.kept
-    assert picture == KeepPicture({key: native[key] for key in ("id", "type", "status")}, b"AAAA")
+    shown = {key: native[key] for key in ("id", "type", "status")}
+    assert picture == KeepPicture({**shown, "output_format": "png"}, b"AAAA")
     assert isinstance(response, KeepResponse)
     assert response.pictures == ("ig_n", "ig_1")
     assert "AAAA" not in json.dumps(response.response)

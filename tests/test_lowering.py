@@ -168,8 +168,10 @@ def test_the_latest_of_several_declarations_prevails():
 
 def test_the_background_is_refused_where_the_tool_is():
     assert refusal(request(background=True)) == (
-        "The image_generation tool cannot run in the background, since no store is set here; leave out "
-        "'background', or set a store.",
+        (
+            "The image_generation tool cannot run in the background, since no store is set here; leave out "
+            "'background', or set a store."
+        ),
         "background",
     )
     assert lowered(request(background=False)).body["background"] is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 from typing import Any
 
@@ -18,6 +19,11 @@ KEY = "canary-key-5f3a"
 HEADER = "canary-header-77b1"
 
 
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    own = (record for record in caplog.records if record.name == "imagecall")
+    return [record.getMessage() for record in own if record.levelno >= logging.WARNING]
+
+
 def front(**options: Any) -> Front:
     return Front(official.http_app(Studio()), **options)
 
@@ -31,7 +37,7 @@ async def test_the_key_and_the_headers_reach_the_server_and_no_log(
     async with http_backend(server, api_key=KEY, headers={"X-Tenant": HEADER}) as backend:
         assert (await paint(backend, "a kite")).data == DOT
         error = await refusal(backend, f"fail: your key {KEY} and {HEADER} are no good")
-    assert error.message == "your key *** and *** are no good"
+    assert error.message == "your key [secret] and [secret] are no good"
     assert {headers[b"authorization"] for headers in server.headers} == {f"Bearer {KEY}".encode()}
     assert {headers[b"x-tenant"] for headers in server.headers} == {HEADER.encode()}
     # The prompt with the canary in it is this test's own, and prompts are logged at DEBUG.
@@ -51,16 +57,27 @@ async def test_a_wrong_key_is_told_and_never_repeated() -> None:
         async with MCPBackend(url=f"{url}/mcp", api_key=KEY) as backend:
             error = await refusal(backend, "a kite")
     assert error.code == "mcp_unavailable"
-    assert error.message == (
-        f"The MCP server at {url} answered HTTP 401: check backend_api_key and backend_headers."
-    )
+    assert error.message == "The MCP server answered HTTP 401: check backend_api_key and backend_headers."
 
 
-async def test_a_wrong_path_is_told() -> None:
+async def test_a_wrong_path_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with serve(front()) as url:
         async with MCPBackend(url=f"{url}/wrong?key={KEY}") as backend:
             error = await refusal(backend, "a kite")
-    assert error.message == f"The MCP server at {url} answered HTTP 404: check its URL."
+    assert error.message == "The MCP server answered HTTP 404: check its URL."
+    assert warnings(caplog) == [f"The MCP server at {url}: {error.message} [MCPError]"]
+
+
+async def test_a_server_that_is_not_there_is_told_in_the_systems_own_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serve(front()) as url:
+        pass
+    async with MCPBackend(url=f"{url}/mcp") as backend:
+        error = await refusal(backend, "a kite")
+    assert error.message == "The MCP server cannot be reached."
+    words = "All connection attempts failed"
+    assert warnings(caplog) == [f"The MCP server at {url}: {error.message} [{words}]"]
 
 
 async def test_a_status_that_comes_later_is_told() -> None:
@@ -83,7 +100,7 @@ async def test_a_server_that_speaks_no_mcp_is_told() -> None:
     ):
         error = await refusal(backend, "a kite")
         assert error.code == "mcp_unavailable"
-        assert error.message == f"The MCP server at {url} cannot be used: Unexpected content type: text/html"
+        assert error.message == "The MCP server cannot be used: Unexpected content type: text/html"
 
 
 LEGACY = pytest.mark.parametrize("legacy", [False, True], ids=["as JSON", "as an event"])
@@ -103,6 +120,29 @@ async def test_an_answer_above_the_limit_is_refused_and_the_session_lives_on(leg
         error = await refusal(backend, "large")
         assert error.code == "image_too_large"
         assert error.message == "The MCP server's answer is larger than any picture may be."
+        assert (await paint(backend, "a kite")).data == DOT
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (b"application/json", "The body is compressed, unasked."),
+        (b"text/event-stream", "without a response."),
+    ],
+)
+async def test_a_body_that_is_compressed_unasked_is_not_unpacked(kind: bytes, words: str) -> None:
+    server = front()
+    bomb = gzip.compress(bytes(4 << 20))
+    server.instead = ({b"content-type": kind, b"content-encoding": b"gzip"}, bomb)
+    async with http_backend(server, max_bytes=1_000) as backend:
+        assert (await refusal(backend, "a kite")).message.endswith(words)
+        server.instead = None
+        assert (await paint(backend, "a kite")).data == DOT
+    assert {headers[b"accept-encoding"] for headers in server.headers} == {b"identity"}
+
+
+async def test_a_key_may_end_with_a_line_feed() -> None:
+    async with http_backend(front(key="right"), api_key="right\n") as backend:
         assert (await paint(backend, "a kite")).data == DOT
 
 

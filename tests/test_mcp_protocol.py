@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from typing import Any
 
 import pytest
+from imagecall.middleware.backends.base import ImageError
 from imagecall.middleware.backends.mcp import MCPBackend
 from imagecall.middleware.backends.mcp_session import Connection, ConnectionLostError
-from imagecall.middleware.backends.mcp_words import Words
+from imagecall.middleware.backends.secret_values import Secrets
+from imagecall.middleware.backends.words import Words
 from loopback import uvicorn_server
 from mcp import MCPError
 from mcp.server.lowlevel import Server
@@ -109,7 +112,7 @@ async def test_a_result_that_breaks_the_tools_own_schema_is_told() -> None:
 
 
 async def test_a_connection_that_is_over_asks_for_nothing_more() -> None:
-    connection = Connection(Words([]))
+    connection = Connection(Words(Secrets()))
     with pytest.raises(ConnectionLostError):
         await connection.tools()
 
@@ -121,6 +124,22 @@ async def test_a_connection_that_is_over_asks_for_nothing_more() -> None:
     connection.opened(Closing())  # type: ignore[arg-type]
     with pytest.raises(ConnectionLostError):
         await connection.tools()
+
+
+async def test_an_answer_that_is_none_of_the_protocols_is_told_without_what_it_holds() -> None:
+    class Odd:
+        async def list_tools(self, cursor: str | None) -> ListToolsResult:
+            return ListToolsResult.model_validate({"tools": [{"name": ["a kite"], "inputSchema": {}}]})
+
+    connection = Connection(Words(Secrets()))
+    connection.opened(Odd())  # type: ignore[arg-type]
+    with pytest.raises(ImageError) as caught:
+        await connection.tools()
+    assert caught.value.code == "mcp_error"
+    assert caught.value.message == (
+        "The MCP server's answer breaks the protocol. tools.0.name: Input should be a valid string"
+    )
+    assert "kite" not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_session_whose_task_was_cancelled_by_somebody_else_is_opened_anew() -> None:

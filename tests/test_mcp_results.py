@@ -143,6 +143,20 @@ def test_paths_are_found_in_json_and_in_words() -> None:
     ]
 
 
+def test_a_name_of_nothing_but_an_ending_is_no_file() -> None:
+    assert found(text("a .png is not 'x.png.png' nor y.pngs")) == [("path", "x.png.png")]
+
+
+def test_names_are_looked_for_at_the_beginning_of_a_text() -> None:
+    assert found(text("x " * 40_000 + "y.png https://a.example/z.png")) == []
+
+
+@pytest.mark.parametrize("word", ["A", "http://", "data:image/", "file://", "a.png/", "x "])
+def test_a_picture_of_an_unknown_kind_in_a_text_takes_no_time(word: str) -> None:
+    """Were each letter looked at more than a few times, this would take hours, and hold up all clients."""
+    assert len(found(text(word * 1_000_000))) <= 2
+
+
 def test_the_words_of_a_result_are_its_texts_or_else_its_structured_content() -> None:
     assert said(*result(text(" one "), image("x"), text(""), text("two"))) == "one\ntwo"
     assert said(*result(image("x"), structured={"error": "no"})) == '{"error":"no"}'
@@ -153,3 +167,4 @@ def test_the_prompt_that_was_really_used_may_be_told() -> None:
     assert revised_prompt(*result(text({"revised_prompt": "a kite"}))) == "a kite"
     assert revised_prompt(*result(structured={"revised_prompt": " "})) is None
     assert revised_prompt(*result(text([1]), structured={"revised_prompt": 5})) is None
+    assert revised_prompt(*result(structured={"revised_prompt": "x" * 40_000})) == "x" * 32_000

@@ -62,6 +62,30 @@ def test_a_schema_that_refers_to_itself_has_an_end() -> None:
     assert read_tool("t", tree).arguments[0].fields
 
 
+@pytest.mark.parametrize("fan", [3, 40])
+@pytest.mark.parametrize("how", ["properties", "anyOf", "items"])
+def test_a_schema_that_multiplies_itself_is_read_in_part(how: str, fan: int) -> None:
+    node = {"$ref": "#/$defs/Node"}
+    grown: dict[str, Any] = {"properties": {f"child_{number}": node for number in range(fan)}}
+    if how == "anyOf":
+        grown = {"anyOf": [node] * fan, "type": "string"}
+    elif how == "items":
+        grown["items"] = node
+    properties = {"tree": node, "prompt": {"type": "string"}}
+    tree, prompt = read_tool("t", {"properties": properties, "$defs": {"Node": grown}}).arguments
+    assert prompt == Argument("prompt", frozenset({"string"}))
+    assert str(tree).count("Argument(") < 1_000
+
+
+def test_objects_within_objects_are_read_three_deep() -> None:
+    tree = {"properties": {"a": {"$ref": "#"}}}
+    assert str(read_tool("t", tree)).count("Argument(") == 4
+
+
+def test_a_tool_with_too_many_arguments_keeps_the_first_ones() -> None:
+    assert len(read_tool("t", {"properties": {str(number): {} for number in range(1_000)}}).arguments) == 200
+
+
 def test_objects_have_fields_and_lists_have_items() -> None:
     read = argument(
         {
@@ -74,6 +98,13 @@ def test_objects_have_fields_and_lists_have_items() -> None:
     assert read.fields == (width, Argument("x"))
     read = argument({"type": "array", "items": {"type": "string", "format": "uri"}})
     assert read.items == Argument("", frozenset({"string"}), notes="uri")
+
+
+@pytest.mark.parametrize("bound", [float("inf"), float("nan"), 10**400, "64", None])
+def test_a_bound_that_is_no_size_is_none(bound: Any) -> None:
+    assert argument({"type": "integer", "minimum": bound, "maximum": bound}) == Argument(
+        "a", frozenset({"integer"})
+    )
 
 
 def test_a_required_argument_with_a_default_need_not_be_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import sys
 from typing import Any
@@ -36,6 +37,9 @@ DOT_IMAGE = Image(DOT, "png", 1, 1, transparent=True)
         ({}, "give one of them"),
         ({"url": URL, "command": "x"}, "give one of them"),
         ({"command": " "}, "The MCP server's command is empty."),
+        ({"command": "x 's3cret"}, "The MCP server's command has a quote that does not end."),
+        ({"url": URL, "headers": {"X Y": "s3cret"}}, "The header 'X Y' is malformed."),
+        ({"url": URL, "api_key": "s3cret\nX: Y"}, "The API key holds a letter that no header may hold."),
         ({"command": "x", "api_key": "s3cret"}, "A command has no headers"),
         ({"command": "x", "headers": {"X": "s3cret"}}, "A command has no headers"),
         ({"url": URL, "env": {"KEY": "s3cret"}}, "env belongs to a command"),
@@ -76,8 +80,42 @@ def test_a_server_shows_itself_without_its_secrets() -> None:
     )
     stdio = make_server(None, ["x", "s3cret"], headers={}, env={"K": "s3cret"}, api_key=None, **options)
     assert "s3cret" not in f"{http!r} {http.name} {stdio!r} {stdio.name}"
-    assert set(http.secrets) == {"s3cret", "Bearer s3cret", ""}
-    assert stdio.secrets == ["s3cret"]
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "api_key"),
+    [
+        (URL, {}, "canary-1\n"),
+        (URL, {"x-tenant": "canary-1"}, None),
+        (f"{URL}?x=canary-1", {}, None),
+        (f"{URL}?key=canary-1", {}, None),
+        (f"{URL}?x=canary%2D1", {}, None),
+        (f"{URL}/canary-1-but-longer/sse", {}, None),
+    ],
+)
+def test_whatever_may_be_a_key_of_a_url_is_struck_out(
+    url: str, headers: dict[str, str], api_key: str | None
+) -> None:
+    server = make_server(url, None, headers=headers, env={}, api_key=api_key, timeout=1.0, max_bytes=1)
+    struck = server.secrets.strike("mcp: canary-1 canary%2D1 canary-1-but-longer")
+    assert "[secret]" in struck
+    assert struck.startswith("mcp: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "env"),
+    [
+        (["x"], {"FAL_KEY": "canary-1"}),
+        (["x"], {"PIN": "canary-1"}),
+        (["x", "--api-key", "canary-1"], {}),
+        (["x", "--token=canary-1"], {}),
+        (["x", "--header", "Authorization: Bearer canary-1"], {}),
+        (["x", "http://127.0.0.1/?token=canary-1"], {}),
+    ],
+)
+def test_whatever_may_be_a_key_of_a_command_is_struck_out(command: list[str], env: dict[str, str]) -> None:
+    server = make_server(None, command, headers={}, env=env, api_key=None, timeout=1.0, max_bytes=1)
+    assert server.secrets.strike("x: canary-1, header") == "x: [secret], header"
 
 
 @pytest.mark.parametrize(
@@ -85,15 +123,15 @@ def test_a_server_shows_itself_without_its_secrets() -> None:
     [
         (
             ["/no/such/program", "s3cret"],
-            "The MCP server's command '/no/such/program' cannot be started: No such file or directory.",
+            "The MCP server's command cannot be started: No such file or directory.",
         ),
         (
             [sys.executable, "-c", "pass"],
-            f"The MCP server's command {sys.executable!r} ended before it answered; {SEE}.",
+            f"The MCP server's command ended before it answered; {SEE}.",
         ),
         (
             [sys.executable, "-c", REFUSING],
-            f"The MCP server {sys.executable!r} cannot be used: I know no such thing",
+            "The MCP server cannot be used: I know no such thing",
         ),
     ],
 )
@@ -179,11 +217,12 @@ async def test_edits_go_to_the_configured_tool() -> None:
     assert atelier.calls == [{"prompt": "bluer", "image": DOT_BASE64}]
 
 
-async def test_a_tool_that_is_added_later_is_found() -> None:
+async def test_a_tool_that_is_added_later_is_found(caplog: pytest.LogCaptureFixture) -> None:
     atelier = Atelier()
     async with http_backend(atelier.server.streamable_http_app()) as backend:
         error = await refusal(backend, "a kite")
         assert (error.code, error.message[-12:]) == ("mcp_no_tool", "none at all.")
+        assert ("imagecall", logging.WARNING, error.message) in caplog.record_tuples
 
         @atelier.server.tool()
         def generate_image(prompt: str) -> Picture:

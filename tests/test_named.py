@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,19 +141,35 @@ def test_a_missing_or_contradictory_option_is_named_in_one_line(
     assert str(caught.value) == f"{name} (IMAGECALL_{name.upper()}): {reason}"
 
 
+_OPENAI = {"backend": "openai", "backend_url": "http://x/v1"}
+_MCP = {"backend": "mcp", "backend_url": "http://x/mcp"}
+_STDIO = {"backend": "mcp", "backend_command": "x"}
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "option"),
     [
-        {"backend": "openai", "backend_url": "ftp://s3cret"},
-        {"backend": "mcp", "backend_url": "http://x/mcp", "backend_env": {"KEY": "s3cret"}},
+        ({"backend": "openai", "backend_url": "ftp://s3cret"}, "url"),
+        ({**_OPENAI, "backend_headers": {"X Y": "s3cret"}}, "headers"),
+        ({**_OPENAI, "backend_api_key": "s3cret\nX: Y"}, "api_key"),
+        ({**_OPENAI, "backend_origins": "cdn.example.com"}, "origins"),
+        ({"backend": "mcp", "backend_url": "ftp://s3cret"}, "url"),
+        ({**_MCP, "backend_env": {"KEY": "s3cret"}}, "env"),
+        ({**_MCP, "backend_headers": {"X Y": "s3cret"}}, "headers"),
+        ({**_MCP, "backend_arguments": {"prompt": "s3cret"}}, "arguments"),
+        ({**_STDIO, "backend_command": "'s3cret"}, "command"),
+        ({**_STDIO, "backend_headers": {"X": "s3cret"}}, "headers"),
+        ({**_STDIO, "backend_api_key": "s3cret"}, "api_key"),
     ],
 )
-def test_what_a_backend_itself_refuses_is_told_in_its_own_line(settings: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=r"^backend \(IMAGECALL_BACKEND\): [A-Z][^\n]+[^.]\.$") as caught:
+def test_what_a_backend_itself_refuses_is_told_in_its_own_line(settings: dict[str, Any], option: str) -> None:
+    name = f"backend_{option}"
+    start = re.escape(f"{name} (IMAGECALL_{name.upper()}): ")
+    with pytest.raises(SettingsError, match=rf"^{start}[A-Z'][^\n]+[^.]\.$") as caught:
         ImageGenerationMiddleware(ModelServer(), **settings)
     assert "s3cret" not in str(caught.value)
     route = {key.removeprefix("backend_"): value for key, value in settings.items()}
     with pytest.raises(SettingsError) as routed:
         ImageGenerationMiddleware(ModelServer(), {"x": route})
-    reason = str(caught.value).removeprefix("backend (IMAGECALL_BACKEND): ")
-    assert str(routed.value) == f"backend (IMAGECALL_BACKEND), for 'x': backend: {reason}"
+    reason = str(caught.value).partition("): ")[2]
+    assert str(routed.value) == f"backend (IMAGECALL_BACKEND), for 'x': {option}: {reason}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import logging
+from contextlib import suppress
 
 import PIL.Image
 import pytest
@@ -18,7 +20,9 @@ from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
 from painters import png
 from painting import ignore, opened, painted, respond
 from rules import check_stream, read_events
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+
+PAINTED = b64_json(png("a kite"))
 
 
 def with_cookie(asked: Asked) -> Response:
@@ -150,3 +154,46 @@ async def test_no_cookie_of_the_server_comes_back_to_it() -> None:
             for _ in range(2):
                 await backend.generate(ImageRequest("a kite"), ignore)
     assert ["cookie" in asked.headers for asked in server.asked] == [False, False]
+
+
+def logged(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    own = (record for record in caplog.records if record.name == "imagecall" and record.levelno >= level)
+    return [record.getMessage() for record in own]
+
+
+@pytest.mark.parametrize(
+    ("path", "config", "words"),
+    [
+        (
+            "",
+            {"api_key": "sk-wrong-123"},
+            "401 {}: invalid_api_key; check backend_api_key and backend_headers.",
+        ),
+        ("", {"model": "dall-e-9"}, "400 {}: model_not_found."),
+        ("/nowhere", {}, "404 {}: image_backend_not_found; check backend_url and backend_model."),
+    ],
+)
+async def test_whoever_runs_it_is_told_what_to_mend(
+    path: str, config: dict[str, str], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = OpenAI()
+    with server.served() as url:
+        async with opened(url + path, **{**server.config, **config}) as backend:
+            with pytest.raises(ImageError):
+                await backend.generate(ImageRequest("a kite"), ignore)
+    told = f"The image server at {server.origin} answered {words.format('without a picture')}"
+    assert logged(caplog, logging.WARNING) == [told]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        JSONResponse({"error": {"code": "moderation_blocked", "message": "no kite"}}, 400),
+        JSONResponse({"error": "busy"}, 503),
+        JSONResponse({"error": "no response_format, please"}, 400),
+    ],
+)
+async def test_what_passes_is_no_warning(answer: Response, caplog: pytest.LogCaptureFixture) -> None:
+    with suppress(ImageError):
+        await painted(Scripted(answer, PAINTED))
+    assert logged(caplog, logging.WARNING) == []

@@ -183,6 +183,23 @@ async def test_bodies_that_end_too_early_or_not_at_all_are_given_up(head: bytes,
     assert (caught.value.code, len(requests)) == (code, 1)
 
 
+async def test_an_error_whose_words_never_come_is_told_by_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("imagecall.middleware.backends.images_server._ERROR_TIME", 0.01)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 100\r\n\r\n")
+        await reader.read()
+
+    async with raw_server(serve) as url, opened(url) as backend:
+        with pytest.raises(ImageError) as caught:
+            await backend.generate(ImageRequest("a kite"), ignore)
+    assert (caught.value.code, caught.value.message) == (
+        "image_backend_unauthorized",
+        "The image server answered 401 (Unauthorized).",
+    )
+
+
 async def test_a_server_that_never_answers_is_given_up_in_time() -> None:
     clock, asked = Clock(), asyncio.Event()
 

@@ -11,7 +11,7 @@ from typing import Any
 import PIL.Image
 import pytest
 from asgi import ask, draw, middleware
-from imagecall.middleware.backends.base import Image, ImageRequest, OnPartial
+from imagecall.middleware.backends.base import Image, ImageError, ImageRequest, OnPartial
 from kite import KITE, SAID, kite_stream, usage
 from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
 from painters import Painter, png, raising
@@ -182,3 +182,6 @@ async def test_at_debug_level_a_backends_own_words_are_shown(caplog: pytest.LogC
     caplog.set_level(logging.DEBUG, "imagecall")
     await painted(raising(RuntimeError("out of paint")))
     assert "out of paint" in caplog.text
+    await painted(raising(ImageError("out of canvas", code="no_canvas")))
+    logged = [(record.levelname, record.message) for record in caplog.records if "canvas" in record.message]
+    assert logged == [("INFO", "ig_1 failed: no_canvas"), ("DEBUG", "ig_1 failed: out of canvas")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imagecall.middleware.backends.secret_values import Secrets, is_secret_name
+from imagecall.middleware.backends.secret_values import Secrets, is_secret_name, named_secrets
 
 KEY = "canary-0123456789abcdef"
 SECRETS = Secrets([KEY, "s3cret", "none", ""], ["studio-north", "short"])
@@ -50,3 +50,14 @@ def test_names_give_secrets_away(name: str) -> None:
 @pytest.mark.parametrize("name", ["api-version", "X-Title", "design", "steps"])
 def test_other_names_do_not(name: str) -> None:
     assert not is_secret_name(name)
+
+
+def test_what_stands_under_a_secrets_name_is_found_however_deep() -> None:
+    headers = {"Authorization": "Bearer one ", "X-Title": "two"}
+    body = {
+        "a": [{"api_key": "three"}, "four"],
+        "credentials": {"id": 5, "more": ["six seven", None]},
+        "token": "",
+    }
+    found = ["Bearer one", "one", "three", "three", "5", "5", "six seven", "seven", "None", "None", ""]
+    assert list(named_secrets([headers, body])) == found

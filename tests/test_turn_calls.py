@@ -105,7 +105,7 @@ def test_a_call_without_a_name_is_dropped_with_a_note(ends: list[Event]) -> None
     reading = Reading()
     reading.take(CREATED, opened({**THEIRS, "name": None}), delta("{}", "fc_o"), *ends, *ends)
     assert reading.take(COMPLETED, closed(THEIRS)) == ["ended completed"]
-    assert reading.turn.notes == ["dropped a function call that has no name"]
+    assert reading.turn.notes == ["dropped a call that has no name"]
     assert list(reading.turn.items) == []
 
 

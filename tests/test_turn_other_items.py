@@ -155,8 +155,10 @@ def test_a_native_picture_goes_through_all_its_steps(payloads: list[Event]) -> N
 def test_a_native_picture_is_announced_bare_and_keeps_its_previews() -> None:
     reading = Reading()
     started = event("output_item.added", 0, item={**PICTURE, "result": None, "prompt": "x"})
-    lines = reading.take(CREATED, started, native("partial_image"), closed(PICTURE))
+    preview = {**native("partial_image"), "partial_image_b64": "QUJD"}
+    lines = reading.take(CREATED, started, preview, closed(PICTURE))
     assert lines[2:] == [
+        *PHASES,
         "0 image_generation_call.partial_image",
         "0 image_generation_call.completed",
         "0 - image_generation_call completed QUJD",

@@ -108,10 +108,11 @@ def test_reasoning_that_was_not_streamed_is_not_streamed_at_its_end() -> None:
 
 
 @pytest.mark.parametrize("kind", [[], {}, None, 7])
-def test_a_part_whose_type_is_none_passes_as_it_is(kind: object) -> None:
+def test_a_part_whose_type_is_none_is_no_part(kind: object) -> None:
     part = event("content_part.added", part={"type": kind}, **PLACE)
     item = {**HELLO, "content": [{"type": kind}]}
-    assert told(opened(HELLO), part, closed(item))[1:] == ["0 content_part.added", "0 - message completed"]
+    assert told(opened(HELLO), part, closed(item))[1:] == ["0 - message completed"]
+    assert last_body(opened(HELLO), part, closed(item))["content"] == []
 
 
 def test_parts_of_unknown_types_and_annotations_pass_as_they_are() -> None:

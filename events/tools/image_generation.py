@@ -195,8 +195,9 @@ class ImageGeneration:
         """Say what the picture is like: the truth where it is known, else what was asked for."""
         pinned = self.declaration.pinned()
         defaults = {"background": "auto", "output_format": "png", "quality": "auto", "size": "auto"}
+        wished = {key: value for key, value in asked.items() if value != "auto"}
         shown = {
-            key: _text(facts.get(key)) or _text(pinned.get(key)) or _text(asked.get(key)) or default
+            key: _text(facts.get(key)) or _text(pinned.get(key)) or _text(wished.get(key)) or default
             for key, default in defaults.items()
         }
         # A model may have asked for anything; clients' types know these words only.

@@ -13,10 +13,14 @@ import aiohttp
 from yarl import URL
 
 from .base import ImageError
+from .option_error import OptionError
 
 __all__ = ["Downloads"]
 
 _REDIRECTS = 3
+
+_LONGEST = 16_384
+"""Characters of a URL: signed ones have some hundreds, and no server takes more."""
 
 
 class Downloads:
@@ -27,7 +31,7 @@ class Downloads:
         max_bytes: the longest body.
 
     Raises:
-        ValueError: an origin is none.
+        OptionError: an origin is none.
     """
 
     def __init__(self, origins: Iterable[str], max_bytes: int) -> None:
@@ -96,10 +100,15 @@ class Downloads:
 
 
 def _parsed(url: str, base: str | None) -> URL:
+    unreadable = ImageError("The picture's URL cannot be read.", code="url_not_allowed")
+    if len(url) > _LONGEST:
+        raise unreadable
     try:
-        return URL(url) if base is None else URL(base).join(URL(url))
+        target = URL(url) if base is None else URL(base).join(URL(url))
+        _ = _origin(target)  # only then the host is decoded
     except ValueError:
-        raise ImageError("The picture's URL cannot be read.", code="url_not_allowed") from None
+        raise unreadable from None
+    return target
 
 
 def _origin(url: URL) -> URL | None:
@@ -112,5 +121,6 @@ def _configured(origin: str) -> URL:
     except ValueError:
         found = None
     if found is None:
-        raise ValueError(f"{origin[:60]!r} is no origin: give one such as https://cdn.example.com")
+        message = f"{origin[:60]!r} is no origin: give one such as https://cdn.example.com"
+        raise OptionError("origins", message)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from ...events.wire import loads
@@ -15,6 +16,10 @@ __all__ = ["Found", "find_picture", "read_answer"]
 
 _PROMPT = 32_000
 """Characters of a revised prompt; it travels on in each later request."""
+
+_COUNTS = 16
+_MOST = 2**53
+"""How many counts a usage has at each level, and how high they go: each client can read that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,17 +133,25 @@ def _facts(payload: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, An
 
 
 def _usage(usage: object) -> dict[str, Any]:
-    """Keep the counts of a usage object, under the Images API's names."""
-    if not isinstance(usage, dict):
-        return {}
+    """Keep the counts of a usage object, under the Images API's names: tokens, and details of them."""
     counts: dict[str, Any] = {}
-    for key, value in usage.items():
-        name = str(_USAGE_NAMES.get(key, key))
-        if isinstance(value, dict):
-            counts[name] = _usage(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            counts[name] = value
-    return {name: value for name, value in counts.items() if value != {}}
+    for key, value in _named(usage):
+        details = {name: count for name, one in _named(value) if (count := _count(one)) is not None}
+        counts[key] = details or _count(value)
+    return {name: value for name, value in counts.items() if value is not None}
+
+
+def _named(usage: object) -> Iterator[tuple[str, Any]]:
+    if isinstance(usage, dict):
+        for key, value in islice(usage.items(), _COUNTS):
+            yield str(_USAGE_NAMES.get(key, key)), value
+
+
+def _count(value: object) -> int | None:
+    """Read a number of tokens; clients take neither fractions nor what is no number at all."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+        return None
+    return round(value)
 
 
 _USAGE_NAMES = {

@@ -12,14 +12,13 @@ from ...events.wire import dumps, loads
 from .base import ImageError
 from .reset_time import Reset, find_reset
 from .secret_values import Secrets
+from .words import Words
 
 __all__ = ["AnswerError", "ErrorReader", "TryLaterError", "is_html"]
 
-_SHOWN = 300
-"""Characters of a server's own words that are shown; they may hold anything."""
-
-_READ = 4_000
-"""Characters of them that are looked at."""
+_LONGEST = 16 << 10
+_LONGEST_NAME = 256
+"""Characters of a server's own words, and of its names, that are searched for what they mean."""
 
 _DETAILS = 4_096
 """Bytes of `moderation_details` that are handed on; longer ones are left out."""
@@ -57,6 +56,11 @@ class AnswerError(ImageError):
     def __init__(self, message: str, *, status: int, **fields: Any) -> None:
         super().__init__(message, **fields)
         self.status = status
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether whoever runs the server need not know: it is busy, or refused this one prompt."""
+        return isinstance(self, TryLaterError) or bool(_MODERATION.search(f"{self.code} {self.type}"))
 
     def names(self, param: str) -> bool:
         """Tell whether the request was refused for this very parameter."""
@@ -100,6 +104,7 @@ class ErrorReader:
 
     def __init__(self, secrets: Secrets, now: Callable[[], float]) -> None:
         self._secrets = secrets
+        self._words = Words(secrets)
         self._now = now
 
     def refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> AnswerError:
@@ -118,16 +123,10 @@ class ErrorReader:
             return self._error(reason, 200, {}, "The image server failed")
         return self._error(reason, 200, {}, "The image server answered without a picture", code="no_image")
 
-    def words(self, text: str) -> str:
-        """Return at most 300 characters of a server's text, on one line and without secrets."""
-        printable = "".join(letter if letter.isprintable() else " " for letter in text[:_READ])
-        struck = self._secrets.strike(" ".join(printable.split()))
-        return struck if len(struck) <= _SHOWN else struck[: _SHOWN - 1] + "…"
-
     def _error(
         self, reason: _Reason, status: int, headers: Mapping[str, str], opening: str, code: str | None = None
     ) -> AnswerError:
-        text = self.words(reason.text)
+        text = self._words.show(reason.text)
         named: dict[str, Any] = {
             "code": self._name(reason.code) or code or _code(status),
             "type": self._name(reason.type) or "image_generation_error",
@@ -222,7 +221,7 @@ def _code(status: int) -> str:
 def _reason(payload: object) -> _Reason:
     """Find the parts of an error in `error.message`, `error`, `message`, `detail`, or a bare text."""
     if not isinstance(payload, dict):
-        return _Reason(_text(payload))
+        return _Reason(_text(payload)[:_LONGEST])
     error = payload.get("error")
     if isinstance(error, dict) and error:
         fields, text = error, _text(error)
@@ -230,11 +229,13 @@ def _reason(payload: object) -> _Reason:
         fields = payload
         texts = (_text(payload.get(key)) for key in ("error", "message", "detail"))
         text = ": ".join(dict.fromkeys(filter(None, texts)))
-    names = {key: value for key in ("code", "type", "param") if isinstance(value := fields.get(key), str)}
+    told = {key: fields.get(key) for key in ("code", "type", "param")}
+    names = {key: value[:_LONGEST_NAME] for key, value in told.items() if isinstance(value, str)}
     code = names.get("code")
     if not (code and _NAME.fullmatch(code)):  # LiteLLM has the status there, vLLM has it as a number
-        code = error if isinstance(error, str) and _SPOKEN_NAME.fullmatch(error) else None
-    return _Reason(text, code, names.get("type"), names.get("param"), fields)
+        spoken = error[:_LONGEST_NAME] if isinstance(error, str) else ""
+        code = spoken if _SPOKEN_NAME.fullmatch(spoken) else None
+    return _Reason(text[:_LONGEST], code, names.get("type"), names.get("param"), fields)
 
 
 def _text(value: object) -> str:

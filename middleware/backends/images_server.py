@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -14,6 +15,7 @@ from yarl import URL
 from .base import ImageError
 from .download import Downloads
 from .images_errors import AnswerError, ErrorReader, TryLaterError
+from .option_error import OptionError
 
 __all__ = ["ImagesServer", "parse_url"]
 
@@ -26,21 +28,27 @@ _KEEPALIVE = 4.0
 """Seconds for which an idle connection is kept: common servers close theirs after five."""
 
 _ERROR_BODY = 64 << 10
-"""Bytes of an error's body that are read."""
+_ERROR_TIME = 5.0
+"""Bytes of an error's body that are read, and seconds that are waited for them: its status is known."""
+
+_HINTS = {
+    401: "; check backend_api_key and backend_headers",
+    403: "; check backend_api_key and backend_headers",
+    404: "; check backend_url and backend_model",
+    405: "; check backend_url",
+}
 
 _ENDPOINT = re.compile(r"/(?:images/(?:generations|edits))?/?$")
 """What people add to the base, since it is what they see in their servers' manuals."""
 
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
-_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def parse_url(url: str) -> URL:
     """Parse the URL of a server.
 
     Raises:
-        ValueError: it is not http or https, or holds a user or a password; its text is not repeated.
+        OptionError: it is not http or https, or holds a user or a password; its text is not repeated.
     """
     text = url.strip()
     try:
@@ -49,8 +57,8 @@ def parse_url(url: str) -> URL:
             return parsed.with_fragment(None)
     except ValueError:
         pass
-    raise ValueError(
-        "The URL of an image server must begin with http:// or https:// and hold no user or password."
+    raise OptionError(
+        "url", "The URL of an image server must begin with http:// or https:// and hold no user or password."
     ) from None
 
 
@@ -64,16 +72,13 @@ class ImagesServer:
         errors: reads its errors.
 
     Raises:
-        ValueError: the URL or a header is malformed; its text is not repeated.
+        OptionError: the URL is malformed; its text is not repeated.
     """
 
     def __init__(
         self, url: str, headers: Mapping[str, str], downloads: Downloads, errors: ErrorReader
     ) -> None:
         self._base = parse_url(url)
-        for name, value in headers.items():
-            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-                raise ValueError(f"The image server's header {name[:40]!r} is malformed.")
         self._headers = headers
         self._downloads = downloads
         self._client: aiohttp.ClientSession | None = None
@@ -145,9 +150,10 @@ class ImagesServer:
     async def _check(self, response: aiohttp.ClientResponse) -> None:
         if response.status >= 400:
             body = b""
-            with suppress(ImageError):
-                while len(body) < _ERROR_BODY and (piece := await self.read_piece(response)):
-                    body += piece
+            with suppress(ImageError, TimeoutError):
+                async with asyncio.timeout(_ERROR_TIME):
+                    while len(body) < _ERROR_BODY and (piece := await self.read_piece(response)):
+                        body += piece
             raise self.errors.refusal(response.status, response.headers, body[:_ERROR_BODY])
         if response.status >= 300:
             message = (
@@ -155,6 +161,13 @@ class ImagesServer:
                 "its URL must be the final one."
             )
             raise AnswerError(message, status=response.status, code="image_backend_redirect")
+
+    def tell(self, error: AnswerError) -> None:
+        """Tell whoever runs this why a picture failed: by a code, since a server's words may hold prompts."""
+        if not error.is_passing:
+            hint = _HINTS.get(error.status, "")
+            what = (self._base.origin(), error.status, error.code, hint)
+            log.warning("The image server at %s answered %d without a picture: %s%s.", *what)
 
     def _failed(self, error: aiohttp.ClientError) -> ImageError:
         if not isinstance(error, aiohttp.ClientConnectionError):

@@ -20,7 +20,7 @@ from .mcp_session import Connection, ConnectionLostError, MCPSession
 from .mcp_template import ArgumentsTemplate
 from .mcp_tools import choose_edit_tool, choose_tool
 from .mcp_transport import HTTPServer, make_server
-from .mcp_words import Words
+from .words import Words
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -37,8 +37,7 @@ class MCPBackend:
     that a dying session leaves without an answer is made once more on a new one: better twice than never.
 
     Args:
-        url: of a server with the Streamable HTTP transport. It may be logged by the HTTP client: a key
-            belongs into `api_key` or `headers`.
+        url: of a server with the Streamable HTTP transport.
         command: instead of a URL, starts a server that speaks over stdio: a command line, or its words.
         headers: sent with each HTTP request, to the server's own origin only.
         env: variables for the command, beside PATH, HOME and the like; nothing else is handed on.
@@ -58,7 +57,7 @@ class MCPBackend:
 
     Raises:
         ImportError: the extra `mcp` is not installed.
-        ValueError: an argument is wrong, or contradicts another one.
+        OptionError: an argument is wrong, or contradicts another one.
     """
 
     def __init__(
@@ -158,8 +157,13 @@ class MCPBackend:
     async def _make(self, connection: Connection, request: ImageRequest, alive: Callable[[], None]) -> Image:
         tools = await connection.tools()
         alive()
-        tool = self._choose(tools, request)
-        arguments = await asyncio.to_thread(self._fill, tool, request)
+        try:
+            tool = self._choose(tools, request)
+            arguments = await asyncio.to_thread(self._fill, tool, request)
+        except ImageError as error:
+            if error.code in ("mcp_no_tool", "mcp_arguments"):  # tools and arguments by name, no prompt
+                log.warning("%s", error.message)
+            raise
         result = await connection.call(tool.name, arguments, alive)
         alive()
         if result.is_error:

@@ -49,7 +49,7 @@ class PictureReader:
         max_bytes: the longest picture.
 
     Raises:
-        ValueError: an origin is none.
+        OptionError: an origin is none.
     """
 
     def __init__(

@@ -43,12 +43,19 @@ _DEPTH = 5
 _ITEMS = 32
 """How much of a JSON value is looked at."""
 
+_WORDS = 64 << 10
+"""Characters of a text in which URLs and paths are looked for; base64 may be as long as it likes."""
+
+_PROMPT = 32_000
+"""Characters of a revised prompt; it travels on in each later request."""
+
 _BASE64 = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
 """How the base64 of a PNG, JPEG (in either alphabet), WebP and GIF begins."""
 
 _URL = re.compile(r"https?://[^\s\"'<>()\[\]`]+", re.IGNORECASE)
-_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=_-]+", re.IGNORECASE)
-_PATH = re.compile(r"(?:file://)?[^\s\"'<>`]+\.(?:png|jpe?g|webp|gif)\b", re.IGNORECASE)
+_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=_-]+")
+_WORD = re.compile(r"[^\s\"'<>`]+")
+_FILE_END = re.compile(r"(?<=.)\.(?:png|jpe?g|webp|gif)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ def revised_prompt(content: Iterable[Any], structured: Any) -> str | None:
         if isinstance(value, Mapping):
             prompt = value.get("revised_prompt")
             if isinstance(prompt, str) and prompt.strip():
-                return prompt
+                return prompt[:_PROMPT]
     return None
 
 
@@ -116,8 +123,7 @@ def _all(blocks: list[Any], structured: Any) -> Iterator[Place]:
     for value in values:
         yield from _paths(value, _DEPTH)
     for text in texts:
-        named = _PATH.findall(text)
-        yield from (Place("path", name) for name in named if "://" not in name.removeprefix("file://"))
+        yield from (Place("path", name) for name in _files(text[:_WORDS]))
 
 
 def _may_be_image(mime_type: str | None) -> bool:
@@ -177,7 +183,15 @@ def _one(text: str) -> Iterator[Place]:
 def _in_text(text: str) -> Iterator[Place]:
     yield from _one(text)
     yield from (Place("base64", found) for found in _DATA_URL.findall(text))
-    yield from (Place("url", found.rstrip(".,;:!?*")) for found in _URL.findall(text))
+    yield from (Place("url", found.rstrip(".,;:!?*")) for found in _URL.findall(text[:_WORDS]))
+
+
+def _files(text: str) -> Iterator[str]:
+    """Find what may be a file's name in words. One step for each letter: a word may be a picture's base64."""
+    for word in _WORD.findall(text):
+        ends = [found.end() for found in _FILE_END.finditer(word)]
+        if ends and "://" not in (name := word[: ends[-1]]).removeprefix("file://"):
+            yield name
 
 
 def _paths(value: Any, depth: int) -> Iterator[Place]:

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 __all__ = ["Argument", "ImageTool", "plain", "read_tool"]
 
 _DEPTH = 8
 """How many references and alternatives are followed: a schema may refer to itself."""
+
+_NESTED = 3
+"""How deep objects and lists are looked into; tools have one object around their arguments at most."""
+
+_ARGUMENTS = 200
+_PARTS = 500
+"""How many arguments a tool has, and how many schemas are read for each: references multiply them."""
+
+_LARGEST = 1e9
+"""No bound of a size is larger, and none is infinite or no number at all."""
 
 _COMBINED = ("$ref", "allOf", "anyOf", "oneOf")
 
@@ -73,21 +84,37 @@ def plain(name: str) -> str:
 
 def read_tool(name: str, schema: Mapping[str, Any]) -> ImageTool:
     """Read a tool's `inputSchema`. What is no valid schema has no arguments."""
-    return ImageTool(name, tuple(_fields(_flat(schema, schema, _DEPTH), schema, _DEPTH)))
+    properties = _properties(_flat(schema, _Document(schema), _DEPTH))
+    return ImageTool(
+        name,
+        tuple(
+            _argument(argument, inner, _Document(schema), _NESTED, required=required)
+            for argument, inner, required in properties
+        ),
+    )
 
 
-def _fields(flat: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Iterator[Argument]:
+@dataclass(slots=True)
+class _Document:
+    """What references refer to, and how many more schemas are read."""
+
+    root: Mapping[str, Any]
+    left: int = _PARTS
+
+
+def _properties(flat: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Give the name and the schema of each property, and whether it is required."""
     properties = flat.get("properties")
-    if isinstance(properties, Mapping) and depth:
+    if isinstance(properties, Mapping):
         required = _list(flat.get("required"))
-        for name, schema in properties.items():
-            yield _argument(str(name), schema, root, depth - 1, required=name in required)
+        for name, schema in islice(properties.items(), _ARGUMENTS):
+            yield str(name), schema, name in required
 
 
 def _argument(
-    name: str, schema: Any, root: Mapping[str, Any], depth: int, *, required: bool = False
+    name: str, schema: Any, document: _Document, nested: int, *, required: bool = False
 ) -> Argument:
-    flat = _flat(schema, root, depth)
+    flat = _flat(schema, document, _DEPTH)
     notes = (flat.get(key) for key in ("description", "title", "format", "contentEncoding"))
     default = flat.get("default", _MISSING)
     items = flat.get("items")
@@ -99,23 +126,31 @@ def _argument(
         has_default=default is not _MISSING,
         default=None if default is _MISSING else default,
         notes=" ".join(note for note in notes if isinstance(note, str)).lower(),
-        fields=tuple(_fields(flat, root, depth)),
-        items=_argument("", items, root, depth - 1) if isinstance(items, Mapping) and depth else None,
+        fields=tuple(_fields(flat, document, nested)),
+        items=_argument("", items, document, nested - 1) if isinstance(items, Mapping) and nested else None,
         minimum=_number(flat.get("minimum")),
         maximum=_number(flat.get("maximum")),
     )
 
 
-def _flat(schema: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _fields(flat: Mapping[str, Any], document: _Document, nested: int) -> Iterator[Argument]:
+    if nested:
+        for name, schema, required in _properties(flat):
+            if document.left:
+                yield _argument(name, schema, document, nested - 1, required=required)
+
+
+def _flat(schema: Any, document: _Document, depth: int) -> dict[str, Any]:
     """Merge what a schema refers to and its alternatives into one level."""
-    if not isinstance(schema, Mapping) or depth == 0:
+    if not isinstance(schema, Mapping) or not depth or not document.left:
         return {}
+    document.left -= 1
     flat: dict[str, Any] = {}
-    for part in (_target(schema.get("$ref"), root), *_list(schema.get("allOf"))):
-        flat |= _flat(part, root, depth - 1)
+    for part in (_target(schema.get("$ref"), document.root), *_list(schema.get("allOf"))):
+        flat |= _flat(part, document, depth - 1)
     flat |= {key: value for key, value in schema.items() if key not in _COMBINED}
     either = [*_list(schema.get("anyOf")), *_list(schema.get("oneOf"))]
-    branches = [_flat(branch, root, depth - 1) for branch in either]
+    branches = [_flat(branch, document, depth - 1) for branch in either]
     return _joined(flat, [branch for branch in branches if branch.get("type") != "null"])
 
 
@@ -161,4 +196,4 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) else None
+    return value if isinstance(value, int | float) and abs(value) <= _LARGEST else None

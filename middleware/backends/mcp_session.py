@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from .base import ImageError
+from .mcp_logs import without_secrets
 from .mcp_schema import ImageTool, read_tool
 from .mcp_transport import Faults, HTTPServer, StdioServer
-from .mcp_words import Words
+from .words import Words
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, Tool
 
 __all__ = ["Connection", "ConnectionLostError", "MCPSession"]
 
@@ -88,7 +89,7 @@ class Connection:
         with self._asking() as client:
             for _ in range(_PAGES):
                 page = await client.list_tools(cursor=cursor)
-                found += [read_tool(tool.name, tool.input_schema) for tool in page.tools]
+                found += await asyncio.to_thread(_read_tools, page.tools)
                 cursor = page.next_cursor
                 if cursor is None:
                     break
@@ -128,7 +129,7 @@ class Connection:
 
     @contextmanager
     def _asking(self) -> Iterator[Client]:
-        """Translate all that a request may raise."""
+        """Translate all that a request may raise. A traceback would show the server's words as they came."""
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
@@ -141,18 +142,18 @@ class Connection:
         except MCPError as error:
             if self._is_lost(error):
                 self.over.set()
-                raise ConnectionLostError(self._words.show(error.message)) from error
+                raise ConnectionLostError(self._words.show(error.message)) from None
             if error.code == CONNECTION_CLOSED and self.calls == 1:
                 self.over.set()  # likely a server's own use of the number; if not, the next call heals it
             if "byte limit" in error.message:
                 message = "The MCP server's answer is larger than any picture may be."
-                raise ImageError(message, code="image_too_large") from error
-            raise ImageError(self._said(error), code="mcp_error") from error
+                raise ImageError(message, code="image_too_large") from None
+            raise ImageError(self._said(error), code="mcp_error") from None
         except (RuntimeError, ValidationError) as error:
             if self.over.is_set():
-                raise ConnectionLostError from error
-            said = self._words.show(f"The MCP server's answer breaks the protocol. {error}")
-            raise ImageError(said, code="mcp_error") from error
+                raise ConnectionLostError from None
+            said = self._words.show(f"The MCP server's answer breaks the protocol. {_fault(error)}")
+            raise ImageError(said, code="mcp_error") from None
         finally:
             self.calls -= 1
 
@@ -224,11 +225,12 @@ class MCPSession:
         return current
 
     async def _own(self) -> None:
-        while connection := await self._wanted.get():
-            if connection.over.is_set():  # stopped before its turn had come
-                connection.ended(_closed())
-            else:
-                await self._hold(connection)
+        with without_secrets(self._server.secrets):
+            while connection := await self._wanted.get():
+                if connection.over.is_set():  # stopped before its turn had come
+                    connection.ended(_closed())
+                else:
+                    await self._hold(connection)
 
     async def _hold(self, connection: Connection) -> None:
         """Open a session, wait until it is over, close it."""
@@ -245,10 +247,7 @@ class MCPSession:
         except Exception as error:  # noqa: BLE001  a group of whatever the transport's tasks raised
             problem = _first(error)
             failure = self._failure(problem, connection.faults)
-            log.info(
-                "The session with the MCP server %s broke: %s", self._server.name, type(problem).__name__
-            )
-            log.debug("%s", failure.message)
+            self._log(problem, failure, opened=connection.settled.is_set())
         finally:
             connection.ended(failure)
 
@@ -257,13 +256,21 @@ class MCPSession:
 
         return Client(self._server.connect(connection.faults))
 
+    def _log(self, problem: BaseException, failure: ImageError, *, opened: bool) -> None:
+        """Tell whoever runs this what broke. Before it is open, a server knows of no prompt to repeat."""
+        reason = self._server.reason(problem) or type(problem).__name__
+        if opened:
+            log.info("The session with the MCP server %s broke: %s", self._server.name, reason)
+        else:
+            log.warning("The MCP server %s: %s [%s]", self._server.name, failure.message, reason)
+
     def _failure(self, problem: BaseException, faults: Faults) -> ImageError:
         if isinstance(problem, TimeoutError):  # which is an OSError, too
-            message = f"The MCP server {self._server.name} did not answer within {self._timeout:g} seconds."
+            message = f"The MCP server did not answer within {self._timeout:g} seconds."
         elif refused := self._server.refused(problem, faults):
             return refused
         else:
-            message = self._words.show(f"The MCP server {self._server.name} cannot be used: {problem}")
+            message = self._words.show(f"The MCP server cannot be used: {_fault(problem)}")
         return ImageError(message, code="mcp_unavailable")
 
 
@@ -276,3 +283,15 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _fault(error: BaseException) -> str:
+    """Say what is wrong; of an answer that is none of the protocol's, where, and nothing of what it holds."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def _read_tools(tools: Iterable[Tool]) -> list[ImageTool]:
+    return [read_tool(tool.name, tool.input_schema) for tool in tools]

@@ -9,6 +9,7 @@ from typing import Any
 
 from .base import ImageRequest
 from .mcp_pictures import bare, data_url
+from .option_error import OptionError
 
 __all__ = ["ArgumentsTemplate"]
 
@@ -77,7 +78,7 @@ class ArgumentsTemplate:
         edits: whether the template has a place for pictures.
 
     Raises:
-        ValueError: it has an unknown placeholder, or none for the prompt.
+        OptionError: it has an unknown placeholder, or none for the prompt.
     """
 
     def __init__(self, template: Mapping[str, Any]) -> None:
@@ -85,13 +86,13 @@ class ArgumentsTemplate:
         names = set(_names(template))
         if unknown := sorted(names - set(_VALUES)):
             known = ", ".join(_VALUES)
-            raise ValueError(
+            message = (
                 f"The arguments template has an unknown placeholder {{{unknown[0]}}}; there are: {known}."
             )
+            raise OptionError("arguments", message)
         if "prompt" not in names:
-            raise ValueError(
-                "The arguments template has no {prompt}: no picture could be what was asked for."
-            )
+            message = "The arguments template has no {prompt}: no picture could be what was asked for."
+            raise OptionError("arguments", message)
         self._names = names
         self.edits = bool(names & _PICTURES)
 

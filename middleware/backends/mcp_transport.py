@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 from yarl import URL
 
 from .base import ImageError
+from .option_error import OptionError
+from .own_headers import own_headers
+from .secret_values import Secrets, named_secrets
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Faults", "HTTPServer", "StdioServer", "make_server"]
 
 _SLACK = 1 << 20
+
+_LOOKS_RANDOM = re.compile(r"(?=.*\d)[\w~.%-]{16,}")
+"""A part of a path that may be a key: some hosts of MCP servers know their users by it."""
 
 _CONNECT = 30.0
 """Seconds for connecting and sending; waiting for an answer has its own limit."""
@@ -55,13 +62,13 @@ class StdioServer:
 
     @property
     def name(self) -> str:
-        """What may be shown of it: not its arguments."""
+        """What the log may show of it: not its arguments."""
         return f"{self.command[0][:100]!r}"
 
     @property
-    def secrets(self) -> list[str]:
+    def secrets(self) -> Secrets:
         """What may not be shown."""
-        return list(self.env.values())
+        return Secrets(named_secrets([self.env, *_options(self.command)]), self.env.values())
 
     def connect(self, _: Faults) -> AbstractAsyncContextManager[Any]:
         """Make the transport."""
@@ -72,6 +79,10 @@ class StdioServer:
         parameters = StdioServerParameters(command=program, args=arguments, env=dict(self.env))
         return stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr)
 
+    def reason(self, problem: BaseException) -> str:
+        """Name a problem for the log."""
+        return type(problem).__name__
+
     def refused(self, problem: BaseException, _: Faults) -> ImageError | None:
         """Say why it could not be reached, if that is known; None for what the protocol itself says."""
         from mcp import MCPError
@@ -79,12 +90,9 @@ class StdioServer:
 
         if isinstance(problem, OSError):
             reason = problem.strerror or type(problem).__name__
-            message = f"The MCP server's command {self.name} cannot be started: {reason}."
+            message = f"The MCP server's command cannot be started: {reason}."
         elif isinstance(problem, MCPError) and problem.code == CONNECTION_CLOSED:
-            message = (
-                f"The MCP server's command {self.name} ended before it answered; "
-                "its own error output tells why."
-            )
+            message = "The MCP server's command ended before it answered; its own error output tells why."
         else:
             return None
         return ImageError(message, code="mcp_unavailable")
@@ -101,22 +109,23 @@ class HTTPServer:
     """
 
     url: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
+    headers: dict[str, str] = field(repr=False)
     timeout: float
     max_bytes: int
 
     @property
     def name(self) -> str:
-        """What may be shown of it: no path and no query, which may hold a key."""
+        """What the log may show of it: no path and no query, which may hold a key."""
         return f"at {URL(self.url).origin()}"
 
     @property
-    def secrets(self) -> list[str]:
+    def secrets(self) -> Secrets:
         """What may not be shown."""
-        query = URL(self.url).raw_query_string
-        quoted = (pair.partition("=")[2] for pair in query.split("&"))
-        whole = [*self.headers.values(), *quoted, *(value for _, value in parse_qsl(query))]
-        return [*whole, *(value.partition(" ")[2] for value in whole)]  # without `Bearer`
+        url = URL(self.url)
+        quoted = (pair.partition("=")[2] for pair in url.raw_query_string.split("&"))
+        hosted = (part for part in url.raw_parts if _LOOKS_RANDOM.fullmatch(part))
+        keys = named_secrets([self.headers, url.query])
+        return Secrets([*keys, *hosted], [*self.headers.values(), *url.query.values(), *quoted])
 
     @property
     def max_event(self) -> int:
@@ -134,12 +143,19 @@ class HTTPServer:
             if response.request.method == "POST":
                 faults.status = status if status >= 400 else None
                 faults.expired |= status == 404 and "mcp-session-id" in response.request.headers
-            if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-                response.stream = _bounded(response.stream, self.max_event)
+            if response.headers.pop("content-encoding", "identity").lower() != "identity":
+                # Some kilobytes of it may become gigabytes.
+                response.stream = _bounded(response.stream, 0, "The body is compressed, unasked.")
+            elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+                words = f"The body exceeded the {self.max_event} byte limit."
+                response.stream = _bounded(response.stream, self.max_event, words)
 
         async with (
             httpx2.AsyncClient(
-                headers=dict(self.headers),
+                headers=[
+                    (name.encode(), value.encode())
+                    for name, value in ({"Accept-Encoding": "identity"} | self.headers).items()
+                ],
                 timeout=httpx2.Timeout(_CONNECT, read=self.timeout + _PATIENCE),
                 event_hooks={"response": [answered]},
             ) as client,
@@ -150,19 +166,24 @@ class HTTPServer:
         ):
             yield streams
 
+    def reason(self, problem: BaseException) -> str:
+        """Name a problem for the log; other words than the system's own may hold a key."""
+        import httpx2
+
+        return str(problem) if isinstance(problem, httpx2.ConnectError) else type(problem).__name__
+
     def refused(self, problem: BaseException, faults: Faults) -> ImageError | None:
         """Say why it could not be reached, if that is known; None for what the protocol itself says."""
         import httpx2
 
         if isinstance(problem, httpx2.TransportError | OSError):
-            message = f"The MCP server {self.name} cannot be reached: {type(problem).__name__}."
+            message = "The MCP server cannot be reached."
         elif faults.status in (401, 403):
             message = (
-                f"The MCP server {self.name} answered HTTP {faults.status}: "
-                "check backend_api_key and backend_headers."
+                f"The MCP server answered HTTP {faults.status}: check backend_api_key and backend_headers."
             )
         elif faults.status is not None:
-            message = f"The MCP server {self.name} answered HTTP {faults.status}: check its URL."
+            message = f"The MCP server answered HTTP {faults.status}: check its URL."
         else:
             return None
         return ImageError(message, code="mcp_unavailable")
@@ -181,26 +202,43 @@ def make_server(
     """Check how a server is to be reached.
 
     Raises:
-        ValueError: neither or both of url and command are given, the URL is none, or something is given that
+        OptionError: neither or both of url and command are given, the URL is none, or something is given that
             belongs to the other of the two.
     """
     if (url is None) == (command is None):
-        raise ValueError("An MCP server is reached by a URL or by a command: give one of them.")
+        message = "An MCP server is reached by a URL or by a command: give one of them."
+        raise OptionError("url", message)
     if command is not None:
         if headers or api_key:
-            raise ValueError("A command has no headers: give it its key in its environment, by env.")
-        words = shlex.split(command) if isinstance(command, str) else list(command)
-        if not words:
-            raise ValueError("The MCP server's command is empty.")
-        return StdioServer(tuple(words), env)
+            message = "A command has no headers: give it its key in its environment, by env."
+            raise OptionError("headers" if headers else "api_key", message)
+        return StdioServer(_words(command), env)
     if env:
-        raise ValueError("A URL has no environment: env belongs to a command.")
+        raise OptionError("env", "A URL has no environment: env belongs to a command.")
     assert url is not None
+    url = url.strip()
     _check_url(url)
-    sent = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    if any(name.lower() == "authorization" for name in headers):
-        sent = {}
-    return HTTPServer(url, {**sent, **headers}, timeout, max_bytes)
+    return HTTPServer(url, own_headers(api_key, headers), timeout, max_bytes)
+
+
+def _words(command: str | Sequence[str]) -> tuple[str, ...]:
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError:
+        raise OptionError("command", "The MCP server's command has a quote that does not end.") from None
+    if not words:
+        raise OptionError("command", "The MCP server's command is empty.")
+    return tuple(words)
+
+
+def _options(command: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Give the options of a command line: `--name value`, `--name=value`, `name: value`."""
+    for word, following in pairwise([*command, ""]):
+        name, sign, value = word.partition("=")
+        if not sign:
+            name, sign, value = word.partition(":")
+        if sign or word.startswith("-"):
+            yield {name: value if sign else following}
 
 
 def _check_url(url: str) -> None:
@@ -209,15 +247,16 @@ def _check_url(url: str) -> None:
     try:
         parsed = URL(url)
     except ValueError:
-        raise ValueError(f"The MCP server's URL is none: {example}.") from None
+        raise OptionError("url", f"The MCP server's URL is none: {example}.") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ValueError(f"The MCP server's URL is not http:// or https://: {example}.")
+        raise OptionError("url", f"The MCP server's URL is not http:// or https://: {example}.")
     if parsed.raw_user is not None or parsed.raw_password is not None:
-        raise ValueError("The MCP server's URL holds a user or password: use the API key or headers.")
+        message = "The MCP server's URL holds a user or password: use the API key or headers."
+        raise OptionError("url", message)
 
 
-def _bounded(stream: Any, limit: int) -> Any:
-    """Bound a body that the SDK would read whole, whatever its length."""
+def _bounded(stream: Any, limit: int, words: str) -> Any:
+    """Bound a body that the SDK would read whole, whatever its length; beyond `limit` it fails in `words`."""
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
@@ -226,7 +265,7 @@ def _bounded(stream: Any, limit: int) -> Any:
             async for piece in stream:
                 left -= len(piece)
                 if left < 0:
-                    raise httpx2.StreamError(f"The body exceeded the {limit} byte limit.")
+                    raise httpx2.StreamError(words)
                 yield piece
 
         async def aclose(self) -> None:

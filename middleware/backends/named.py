@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..settings import Settings, SettingsError
 from .base import ImageBackend
+from .option_error import OptionError
 
 __all__ = ["named_backend", "wrong_setting"]
 
@@ -32,8 +33,8 @@ def named_backend(settings: Settings, route: str | None = None) -> ImageBackend 
                 return _openai(settings)
             case "mcp":
                 return _mcp(settings)
-    except ValueError as error:  # in the backend's own words, which repeat no secret
-        raise wrong_setting("backend", str(error).removesuffix("."), route) from None
+    except OptionError as error:
+        raise wrong_setting(f"backend_{error.option}", str(error).removesuffix("."), route) from None
     return None
 
 

@@ -18,11 +18,12 @@ from typing import Any, Literal, Self
 from .base import Image, ImageError, ImageRequest, OnPartial
 from .download import Downloads
 from .images_call import ImagesCall
-from .images_errors import ErrorReader
+from .images_errors import AnswerError, ErrorReader
 from .images_request import Dialect
 from .images_server import ImagesServer, parse_url
+from .own_headers import own_headers
 from .patience import Patience
-from .secret_values import Secrets, is_secret_name
+from .secret_values import Secrets, named_secrets
 
 __all__ = ["OpenAIImagesBackend"]
 
@@ -64,7 +65,7 @@ class OpenAIImagesBackend:
         now: seconds since the epoch.
 
     Raises:
-        ValueError: a URL or header is malformed; its text is not repeated.
+        OptionError: a URL or header is malformed; its text is not repeated.
     """
 
     def __init__(
@@ -87,9 +88,7 @@ class OpenAIImagesBackend:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        api_key = (api_key or "").strip()  # read from a file, it ends with a line feed
-        sent = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        own = {name.title(): value.strip() for name, value in (headers or {}).items()}
+        own = own_headers(api_key, headers or {})
         self._dialect = Dialect(
             model=model,
             models=dict(models or {}),
@@ -99,8 +98,9 @@ class OpenAIImagesBackend:
             response_format=response_format,
             stream=stream,
         )
-        errors = ErrorReader(_secrets(api_key, url, own, self._dialect.body), now)
-        self._server = ImagesServer(url, sent | own, Downloads(origins, max_bytes), errors)
+        named = named_secrets([own, parse_url(url).query, self._dialect.body])
+        errors = ErrorReader(Secrets(named, own.values()), now)
+        self._server = ImagesServer(url, own, Downloads(origins, max_bytes), errors)
         self._patience = Patience(retries, sleep)
         self._plain: set[tuple[str, str | None]] = set()
         self._timeout = timeout
@@ -126,6 +126,9 @@ class OpenAIImagesBackend:
         try:
             async with deadline:
                 return await self._call(request, on_partial, deadline).make()
+        except AnswerError as error:
+            self._server.tell(error)
+            raise
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -143,11 +146,3 @@ class OpenAIImagesBackend:
             on_partial=on_partial,
             deadline=deadline,
         )
-
-
-def _secrets(api_key: str, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> Secrets:
-    """Collect what must never be shown: keys, and whatever else is configured under a secret's name."""
-    query = parse_url(url).query
-    named = [*headers.items(), *query.items(), *((key, value) for key, value in body.items())]
-    keys = [str(value) for name, value in named if is_secret_name(name)]
-    return Secrets([api_key, *keys, *(key.split()[-1] for key in keys if key)], headers.values())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["Secrets", "is_secret_name"]
+__all__ = ["Secrets", "is_secret_name", "named_secrets"]
 
 _STRUCK = "[secret]"
 
@@ -29,6 +29,20 @@ _SHORTEST = 6
 def is_secret_name(name: str) -> bool:
     """Tell whether a header or field of this name holds a secret by all experience."""
     return bool(_SECRET_NAME.search(name))
+
+
+def named_secrets(value: Any, *, is_secret: bool = False) -> Iterator[str]:
+    """Give what stands under a secret's name in a JSON value, however deep: whole, and without `Bearer`."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from named_secrets(one, is_secret=is_secret or is_secret_name(str(name)))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from named_secrets(one, is_secret=is_secret)
+    elif is_secret:
+        text = str(value).strip()
+        yield text
+        yield from text.split()[-1:]
 
 
 class Secrets:

@@ -210,11 +210,15 @@ class _Previews:
         self.ended = False
 
     async def __call__(self, preview: Image | bytes) -> None:
+        came_late = self.ended
         self.shown.append(preview)
         self.late += 1
-        await _settle()
-        if not self.ended:
-            self.late -= 1
+        try:
+            await _settle()
+        except asyncio.CancelledError:  # its call was cancelled, and it stopped with that
+            self.late -= not came_late
+            raise
+        self.late -= not self.ended
 
 
 @asynccontextmanager
