@@ -54,10 +54,10 @@ class Settings(BaseSettings):
         "Without one the model's calls reach the client as ordinary function calls.",
     )
     backend_url: str | None = Field(
-        default=None, description="The Images API's base with its /v1, or the MCP server's URL."
+        repr=False, default=None, description="The Images API's base with its /v1, or the MCP server's URL."
     )
     backend_command: str | None = Field(
-        default=None, description="The command that starts an MCP server which speaks over stdio."
+        repr=False, default=None, description="The command that starts an MCP server which speaks over stdio."
     )
     backend_api_key: SecretStr | None = Field(
         default=None, description="Sent to the image server as a bearer token, and to nobody else."
@@ -128,6 +128,7 @@ class Settings(BaseSettings):
         description="Whether a picture keeps the prompt and workflow that its maker wrote into the file.",
     )
     store: str = Field(
+        repr=False,
         default="memory",
         description="Where pictures and responses are kept for later turns: memory, none, or redis://….",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -77,7 +78,9 @@ async def test_a_picture_may_come_from_another_origin_that_is_allowed_but_never_
     assert all("x-key" not in headers for headers in gallery.headers)
 
 
-async def test_no_redirect_leads_elsewhere(session: aiohttp.ClientSession) -> None:
+async def test_no_redirect_leads_elsewhere(
+    session: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
+) -> None:
     gallery = Gallery()
     async with uvicorn_server(gallery.app) as url:
         error = await refused(session, f"{url}/x?to=http://127.0.0.1:1/secret", url)
@@ -86,6 +89,7 @@ async def test_no_redirect_leads_elsewhere(session: aiohttp.ClientSession) -> No
             "The picture's URL is on http://127.0.0.1:1, which is not the image server's own origin. "
             "Allow it with backend_origins."
         )
+        assert ("imagecall", logging.WARNING, error.message) in caplog.record_tuples
         error = await refused(session, f"{url}/x?to=/nothing", url)
         assert error.message == "The picture could not be fetched: 127.0.0.1 answered HTTP 404."
         gallery.headers.clear()

@@ -185,6 +185,14 @@ async def test_whoever_runs_it_is_told_what_to_mend(
     assert logged(caplog, logging.WARNING) == [told]
 
 
+async def test_a_page_for_people_in_the_pictures_place_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    server = Scripted(Response("<html>", media_type="text/html"))
+    with suppress(ImageError):
+        await painted(server)
+    told = f"The image server at {server.origin} answered 200 without a picture: not_an_image."
+    assert logged(caplog, logging.WARNING) == [told]
+
+
 @pytest.mark.parametrize(
     "answer",
     [

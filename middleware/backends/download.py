@@ -7,6 +7,7 @@ private one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 import aiohttp
@@ -16,6 +17,8 @@ from .base import ImageError
 from .option_error import OptionError
 
 __all__ = ["Downloads"]
+
+log = logging.getLogger("imagecall")
 
 _REDIRECTS = 3
 
@@ -84,6 +87,7 @@ class Downloads:
                 f"The picture's URL is on {str(origin)[:100]}, which is not the image server's own origin. "
                 "Allow it with backend_origins."
             )
+            log.warning("%s", message)
             raise ImageError(message, code="url_not_allowed")
 
     async def _body(self, answer: aiohttp.ClientResponse) -> bytes:

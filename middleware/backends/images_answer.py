@@ -9,8 +9,7 @@ from typing import Any
 
 from ...events.wire import loads
 from ..image_headers import MalformedError, read_header
-from .base import ImageError
-from .images_errors import ErrorReader, is_html
+from .images_errors import AnswerError, ErrorReader, is_html
 
 __all__ = ["Found", "find_picture", "read_answer"]
 
@@ -48,21 +47,22 @@ def read_answer(body: bytes, content_type: str, errors: ErrorReader) -> Found:
         errors: reads what the server says instead.
 
     Raises:
-        ImageError: there is none.
+        AnswerError: there is none.
     """
     if content_type.startswith("image/") or _is_picture(body):
         return Found(data=body)
     if is_html(body):
-        raise ImageError(
+        raise AnswerError(
             "The image server answered with an HTML page instead of a picture; its URL must be the Images "
             "API's base, such as http://host:8000/v1.",
+            status=200,
             code="not_an_image",
         )
     try:
         payload = loads(body)
     except ValueError:
         message = "The image server's answer is neither JSON nor a picture."
-        raise ImageError(message, code="not_an_image") from None
+        raise AnswerError(message, status=200, code="not_an_image") from None
     found = find_picture(payload)
     if found is None:
         raise errors.answered(payload)
