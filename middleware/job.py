@@ -13,6 +13,7 @@ from ..events.actions import Finish
 from ..events.response import NEUTRAL
 from ..events.wire import dumps
 from .answers import Headers
+from .cancellation import from_outside
 from .event_log import END
 from .exchange import Exchange
 from .follower import Follower
@@ -115,7 +116,7 @@ class Job:
                 try:
                     await exchange.run(body)
                 except (Exception, asyncio.CancelledError) as raised:
-                    if _cancelled():
+                    if from_outside():
                         raise
                     error = raised
                 self._over = True
@@ -203,9 +204,3 @@ class Job:
         elif self._finish is not None and error is None:
             self.follower.tell(partial(self._sink.close, self._finish))
         self.follower.end(None if self._accepted else error)
-
-
-def _cancelled() -> bool:
-    """Tell a cancellation of this task from one of the application's own making."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

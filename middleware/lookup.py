@@ -16,11 +16,16 @@ from .store_keys import StoreKeys, mark, parsed
 from .store_safe import SafeStore
 from .stored_input import is_url
 from .stored_response import StoredResponse
+from .together import together
 
 __all__ = ["MAX_REACH", "Lookup", "conversation_id", "latest", "reach_of"]
 
 MAX_REACH = 20
 """How many pictures of earlier turns stay in reach of an edit."""
+
+_MAX_REFERENCES = 2_000
+"""Items that one request may name by their ids alone. Each costs the store two or three questions, and
+they are asked before the model server has seen who is asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,14 @@ class Lookup:
 
         Raises:
             RequestError: the previous response is gone or somebody else's (404), or still running
-                (400); or the request references an item that is somebody else's (404).
+                (400); the request references an item that is somebody else's (404), or too many (400).
         """
         previous, conversation = body.get("previous_response_id"), conversation_id(body)
         names = references(body)
+        if len(names) > _MAX_REFERENCES:
+            raise _too_many(len(names))
         found, before, shared = await asyncio.gather(
-            asyncio.gather(*(self._look(name) for name in names)),
+            together(self._look(name) for name in names),
             self._previous(previous) if isinstance(previous, str) and previous else _nothing(),
             self._conversation(conversation) if conversation else _nothing(),
         )
@@ -76,14 +83,13 @@ class Lookup:
         )
 
     async def _look(self, name: str) -> _Look:
-        value, owner, picture = await asyncio.gather(
-            self._store.get(self._keys.of("item", name)),
-            self._store.get(mark(name)),
-            self._store.has(self._keys.of("picture", name)),
-        )
+        value = await self._store.get(self._keys.of("item", name))
+        if value is None:
+            owner = await self._store.get(mark(name))
+            return _Look(None, picture=False, foreign=owner not in (None, self._keys.owner))
         item = parsed(value)
-        foreign = value is None and owner not in (None, self._keys.owner)
-        return _Look(item if isinstance(item, dict) else None, picture, foreign)
+        picture = await self._store.has(self._keys.of("picture", name))
+        return _Look(item if isinstance(item, dict) else None, picture, foreign=False)
 
     async def _previous(self, name: str) -> _Past:
         stored = await self.response(
@@ -111,14 +117,14 @@ class Lookup:
     async def there(self, names: Iterable[str]) -> tuple[str, ...]:
         """Name each picture once, and leave out those whose bytes are not here; URLs are believed."""
         listed = tuple(dict.fromkeys(names))
-        found = await asyncio.gather(*(self._is_there(name) for name in listed))
+        found = await together(self._is_there(name) for name in listed)
         return tuple(name for name, there in zip(listed, found, strict=True) if there)
 
     async def _is_there(self, name: str) -> bool:
         return is_url(name) or await self._store.has(self._keys.of("picture", name))
 
     async def response(self, name: str, missing: RequestError) -> StoredResponse | None:
-        """Return a response; None if it was never seen.
+        """Return a response; None if it was never seen, or the store has only lost or failed to read it.
 
         Raises:
             RequestError: `missing`, if it is gone, somebody else's, or one turn of another response.
@@ -128,7 +134,7 @@ class Lookup:
         )
         if isinstance(value, bytes) and (stored := StoredResponse.decode(value)) is not None:
             return stored
-        if value is None and owner is None:
+        if value is None and owner in (None, self._keys.owner):
             return None
         raise missing
 
@@ -157,6 +163,14 @@ def latest(names: Iterable[str]) -> tuple[str, ...]:
 
 def _picture(name: str) -> Picture:
     return Picture(url=name) if is_url(name) else Picture(id=name)
+
+
+def _too_many(count: int) -> RequestError:
+    return RequestError(
+        f"The input names {count} items by their ids alone, more than the {_MAX_REFERENCES} that are looked "
+        "up; send the items themselves, or go on with 'previous_response_id'.",
+        param="input",
+    )
 
 
 def _refuse_foreign(items: object, foreign: set[str]) -> None:

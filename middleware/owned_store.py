@@ -17,6 +17,7 @@ from .store_keys import NOBODY, StoreKeys, mark, parsed
 from .store_safe import SafeStore
 from .stored_input import TakenInput, places, put_back, take_out, weight
 from .stored_response import IMAGE_ITEM, StoredResponse, without_result
+from .together import together
 
 __all__ = ["OwnedStore", "StoredResponse"]
 
@@ -93,9 +94,9 @@ class OwnedStore:
             reach=latest((*filter(None, response.reach), *sent, *made)),
         )
         await asyncio.gather(
-            *(self._keep_given(name, data, taken) for name, data in taken.pictures.items()),
-            *(self._keep_item(item) for item in stored.named),
-            *(self._put(mark(name), NOBODY) for name in {*stored.upstream} - {stored.id}),
+            together(self._keep_given(name, data, taken) for name, data in taken.pictures.items()),
+            together(self._keep_item(item) for item in stored.named),
+            together(self._put(mark(name), NOBODY) for name in {*stored.upstream} - {stored.id}),
         )
         await asyncio.gather(
             self._put(key, stored.encode()),
@@ -145,7 +146,7 @@ class OwnedStore:
 
     async def body(self, stored: StoredResponse) -> bytes:
         """Return the response object as JSON, with the pictures in it; "" for those that are gone."""
-        items = await asyncio.gather(*(self._shown(item) for item in stored.output))
+        items = await together(self._shown(item) for item in stored.output)
         head = dumps({key: value for key, value in stored.body.items() if key != "output"})
         return b"".join((head[:-1], b"," if len(head) > 2 else b"", b'"output":[', b",".join(items), b"]}"))
 
@@ -161,7 +162,7 @@ class OwnedStore:
 
         References and image items without a picture are shown as the item that they stand for.
         """
-        return list(await asyncio.gather(*(self._input_item(item) for item in stored.input)))
+        return await together(self._input_item(item) for item in stored.input)
 
     async def _input_item(self, item: Any) -> Any:
         if not isinstance(item, Mapping):
@@ -173,7 +174,7 @@ class OwnedStore:
             data = await self.picture(str(item.get("id")))
             return {**item, "result": (data or b"").decode()}
         names = sorted(set(places(item)))
-        found = zip(names, await asyncio.gather(*map(self.picture, names)), strict=True)
+        found = zip(names, await together(map(self.picture, names)), strict=True)
         return put_back(item, {name: data for name, data in found if data is not None})
 
     async def delete(self, name: str) -> None:
@@ -191,7 +192,7 @@ class OwnedStore:
         kinds = ("item", "picture")
         keys = [self._keys.of(kind, item["id"]) for item in stored.named for kind in kinds]
         keys += [self._keys.of("log", name), self._keys.of("response", name)]
-        await asyncio.gather(*map(self._store.delete, keys))
+        await together(map(self._store.delete, keys))
 
     async def log(self, name: str, piece: bytes) -> bool:
         """Add a piece to a response's log; False if the log may lack it now."""

@@ -18,6 +18,7 @@ from .artifacts import Artifacts
 from .backends.base import Image, ImageError, ImageRequest
 from .backends.owner import BackendOwner
 from .backends.routing import Routing
+from .cancellation import from_outside
 from .images import conform, read_image, without_metadata
 from .pictures import Pictures
 from .settings import Settings
@@ -104,7 +105,7 @@ class Runner:
             log.debug("%s failed: %s", call.id, error.message)  # it may repeat the prompt
             return _failed(error.message, error.code, error)
         except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _nobody_waits():
+            if isinstance(error, asyncio.CancelledError) and from_outside():
                 raise
             if deadline.expired():
                 log.warning("%s failed: no picture within %g seconds", call.id, seconds)
@@ -181,12 +182,6 @@ class Runner:
     def _without_metadata(self, image: Image) -> Image:
         kept = image.keep_metadata or self._settings.keep_metadata
         return image if kept else without_metadata(image)
-
-
-def _nobody_waits() -> bool:
-    """Tell a cancellation from outside from a backend's own, which is a failure like any other."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _base64(data: bytes) -> bytes:

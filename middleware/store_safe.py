@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TypeVar
 
+from .cancellation import from_outside
 from .store import Gone, Peeking, Store
 
 __all__ = ["SafeStore"]
@@ -99,7 +100,9 @@ class SafeStore:
         try:
             async with asyncio.timeout(patience):
                 result = await perform()
-        except Exception as error:  # noqa: BLE001  anybody's store may raise anything
+        except (Exception, asyncio.CancelledError) as error:  # anybody's store may raise anything
+            if isinstance(error, asyncio.CancelledError) and from_outside():
+                raise
             self._failed(error)
             return otherwise
         if self._failing:
@@ -107,7 +110,7 @@ class SafeStore:
             log.info("The store answers again.")
         return result
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         now = self._now()
         self._failing = True
         if isinstance(error, TimeoutError):

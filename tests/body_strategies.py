@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -51,7 +51,7 @@ def _function(name: str) -> Json:
     return {"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}}
 
 
-_other_tools = st.sampled_from(
+_other_tools: st.SearchStrategy[Json] = st.sampled_from(
     [
         {"type": "custom", "name": "shell"},
         {"type": "web_search", "search_context_size": "low"},
@@ -233,6 +233,9 @@ def asked(draw: st.DrawFn) -> Asked:
     choice = draw(st.sampled_from(_choices(names, declared=declared, required=bool(body.get("tools")))))
     if choice is not None:
         body["tool_choice"] = choice
+    previous = draw(st.sampled_from([None, None, "resp_up"]))
+    if previous is not None:
+        body["previous_response_id"] = "resp_1"
     body |= draw(
         st.fixed_dictionaries(
             {},
@@ -247,7 +250,7 @@ def asked(draw: st.DrawFn) -> Asked:
             },
         )
     )
-    return Asked(body, draw(_known), draw(_options))
+    return Asked(body, replace(draw(_known), previous=previous), draw(_options))
 
 
 def _choices(names: list[str], *, declared: bool, required: bool) -> list[Any]:

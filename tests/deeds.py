@@ -70,17 +70,15 @@ def _text(deed: Did, index: int, mark: str) -> list[Event]:
     item_id = f"{'msg' if refusal else 'rs'}_{mark}"
     place: Event = {"index": index, "item_id": item_id, "content_index": 0}
     part = {"type": kind, key: deed.whole}
-    item: Event = {"id": item_id, "type": "message" if refusal else "reasoning"}
-    item |= {"role": "assistant", "status": "completed"} if refusal else {"summary": []}
+    item: Event = {"id": item_id, "type": "reasoning", "summary": []}
+    begun = item = item if not refusal else {"id": item_id, "type": "message", "role": "assistant"}
+    if refusal:
+        begun, item = {**item, "status": "in_progress"}, {**item, "status": "completed"}
     return [
-        event(
-            "output_item.added",
-            index,
-            item={**item, **({"status": "in_progress"} if refusal else {}), "content": []},
-        ),
+        event("output_item.added", index, item={**begun, "content": []}),
         event("content_part.added", **place, part={**part, key: ""}),
         *(event(f"{kind}.delta", **place, delta=delta) for delta in deed.pieces),
-        event(f"{kind}.done", **place, **{key: deed.whole}),
+        {**event(f"{kind}.done", **place), key: deed.whole},
         event("content_part.done", **place, part=part),
         event("output_item.done", index, item={**item, "content": [part]}),
     ]

@@ -17,7 +17,7 @@ _TEXT = {"type": "output_text", "text": "Hi", "annotations": []}
 _SAID = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [_TEXT]}
 _SQL = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "c", "name": "shell", "input": "ls"}
 _OSLO = {"id": "fc_1", "type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}
-_THOUGHT = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
+_THOUGHT: Event = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
 _KITE = {"id": "ig_x", "type": "image_generation_call", "status": "generating", "result": "/9j/AA=="}
 
 
@@ -46,21 +46,32 @@ def _turn(*told: Event, ending: str = "completed", **fields: Any) -> Exchange:
 FOUND: dict[str, Exchange] = {
     "reasoning is announced with its summary": _turn(
         _added(_THOUGHT),
-        event("reasoning_summary_part.added", 0, "rs_1", summary_index=0, part={**_THOUGHT["summary"][0], "text": ""}),
+        event(
+            "reasoning_summary_part.added",
+            0,
+            "rs_1",
+            summary_index=0,
+            part={**_THOUGHT["summary"][0], "text": ""},
+        ),
         event("reasoning_summary_text.delta", 0, "rs_1", summary_index=0, delta="Hm."),
         _done(_THOUGHT),
     ),
     "an item ends with a status that is none": _turn(_done({**_SAID, "status": "generating"})),
     "an item begins with a status that is none": _turn(_added({**_SQL, "input": "", "status": "x"})),
     "a custom call's input goes on after its end": _turn(
-        _added({**_SQL, "input": ""}), _input("delta", delta="ls"), *[_input("done", input="ls")] * 2,
-        _input("delta", delta="ls"), _done(_SQL),
+        _added({**_SQL, "input": ""}),
+        _input("delta", delta="ls"),
+        *[_input("done", input="ls")] * 2,
+        _input("delta", delta="ls"),
+        _done(_SQL),
     ),
     "a custom call is announced by its input": _turn(_input("delta", delta="ls"), _done(_SQL)),
     "a custom call is announced without a call id": _turn(
         _added({key: _SQL[key] for key in ("id", "type", "name")}), _done(_SQL)
     ),
-    "a call has another name in the end": _turn(_added({**_SQL, "input": ""}), _done({**_SQL, "name": "sql"})),
+    "a call has another name in the end": _turn(
+        _added({**_SQL, "input": ""}), _done({**_SQL, "name": "sql"})
+    ),
     "arguments are told by their end and then forgotten": _turn(
         _added({**_OSLO, "arguments": ""}),
         event("function_call_arguments.done", 0, "fc_1", arguments="{}"),
@@ -68,7 +79,8 @@ FOUND: dict[str, Exchange] = {
     ),
     "an empty object is all the arguments of a failed response": _turn(
         event("function_call_arguments.delta", 0, "fc_1", delta="{}"),
-        ending="failed", output=[{**_OSLO, "status": "completed"}],
+        ending="failed",
+        output=[{**_OSLO, "status": "completed"}],
     ),
     "a call of an incomplete response says that it is complete": _turn(
         ending="incomplete", output=[{**_OSLO, "arguments": "", "status": "completed"}]
@@ -85,7 +97,9 @@ FOUND: dict[str, Exchange] = {
         _done({**_SAID, "content": [{"type": "refusal", "refusal": "No."}, _TEXT]}),
     ),
     "a part has no text, another is no part": _turn(
-        _done({**_SAID, "content": [{"type": "output_text"}, 7, {"type": 7}, {"type": "reasoning_text"}, _TEXT]})
+        _done(
+            {**_SAID, "content": [{"type": "output_text"}, 7, {"type": 7}, {"type": "reasoning_text"}, _TEXT]}
+        )
     ),
     "a message has no content": _turn(_done({**_SAID, "content": 7})),
     "reasoning holds more than was streamed": _turn(
@@ -114,14 +128,16 @@ FOUND: dict[str, Exchange] = {
         _done(_KITE),
     ),
     "a picture of the server's is completed and is none": _turn(
-        _added(_KITE), event("image_generation_call.completed", 0, "ig_x"), _done({**_KITE, "result": None, "error": {}})
+        _added(_KITE),
+        event("image_generation_call.completed", 0, "ig_x"),
+        _done({**_KITE, "result": None, "error": {}}),
     ),
     "a response fails after a picture of the server's": _turn(_done(_KITE), ending="failed"),
     "the response has no model": _turn(model=7),
     "the model wants a background that there is not": _turn(
         _done({**_OSLO, "name": "image_generation", "arguments": '{"prompt": "a kite", "background": "sky"}'})
     ),
-}  # fmt: skip
+}
 
 
 def found_cases(test: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from rules import read_events
 from transcript import Event
 
-__all__ = ["plain_item", "plain_requests", "plain_stream"]
+__all__ = ["plain_item", "plain_output", "plain_requests", "plain_stream"]
 
 _KEPT = (
     "type",
@@ -43,7 +43,7 @@ def plain_stream(body: bytes) -> list[Any]:
     return [
         [one["type"] for one in events if "output_index" not in one],
         *(life for life in told if not _is_blank(life)),
-        [item for item in map(plain_item, last["output"]) if not _says_nothing(item)],
+        plain_output(last),
         last["status"],
         last["error"] and last["error"]["message"],
     ]
@@ -92,6 +92,11 @@ def _says_nothing(item: Event) -> bool:
     return not any(
         (part.get("text") or part.get("refusal") or "").strip() for part in item.get("content", [])
     )
+
+
+def plain_output(response: Mapping[str, Any]) -> list[Event]:
+    """Say what a response holds."""
+    return [item for item in map(plain_item, response["output"]) if not _says_nothing(item)]
 
 
 def plain_requests(asked: Iterable[Mapping[str, Any]]) -> list[Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from deeds import said
 from driving import NOW, fail, paint, preview
@@ -35,7 +36,7 @@ class Played:
 
     body: bytes = b""
     runs: list[ToolCall] = field(default_factory=list)
-    asked: list[object] = field(default_factory=list)
+    asked: list[Mapping[str, Any]] = field(default_factory=list)
     kept: list[KeepPicture | KeepResponse] = field(default_factory=list)
     finish: Finish | None = None
     cancelled: bool = False

@@ -62,7 +62,7 @@ def _in_words(item: Json) -> Json:
 
 
 def _no_trace(body: Mapping[str, Any]) -> None:
-    """The model server hears of no hosted tool, of no picture's item, and of no base64 but the client's own."""
+    """The model server hears of no hosted tool, no picture's item, and no base64 but the client's own."""
     lists = [
         body.get("tools"),
         *(item.get("tools") for item in _items(body) if item.get("type") == "additional_tools"),
@@ -107,7 +107,8 @@ def test_what_is_not_ours_travels_on_untouched_and_in_its_order(given_: Asked) -
     if lowered is None:
         return
     before, after = given_.body, lowered.body
-    free = ("input", "tools", "tool_choice", "stream", "instructions", "background")
+    free = ("input", "tools", "tool_choice", "stream", "instructions", "background", "previous_response_id")
+    assert after.get("previous_response_id") == given_.known.previous
     assert {key: value for key, value in before.items() if key not in free} == {
         key: value for key, value in after.items() if key not in free
     }

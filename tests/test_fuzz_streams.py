@@ -10,17 +10,23 @@ from typing import Any
 
 import pytest
 from accumulator import accumulate, accumulate_events, check_types
+from deeds import Did, said
+from driving import JsonAnswer, drive
 from found import FOUND, found_cases
 from hypothesis import given, settings
 from imagecall.events import reading
+from imagecall.events.calls import Limits
 from kite import kinds
+from manners import events_of, tell
+from plain import plain_output
 from playing import Played, play
 from rules import check_response, check_stream, read_events
-from strategies import PROMPTS, Exchange, exchanges
+from strategies import PROMPTS, TOOLS, Exchange, exchanges, turns
 from tally import TRIED
 
 more = settings(max_examples=max(100, settings().max_examples))
 
+HERE = (said("Here."),)
 _TEXT_TYPES = {"output_text", "refusal", "reasoning_text", "summary_text"}
 _CONTRADICTION = re.compile(
     r"Item \d+: its (arguments|input) are '(.+)', but '(.*)' was streamed\.", re.DOTALL
@@ -39,7 +45,7 @@ def _known(exchange: Exchange) -> dict[str, Any]:
 
 
 def _judge(played: Played, exchange: Exchange, *, broken: bool = False) -> None:
-    """Hold a whole stream against every rule; its end is the one object that a client without a stream gets."""
+    """Hold a whole stream against every rule, and its end against the object kept."""
     assert played.finish is not None
     if not played.body:
         assert played.finish.response is None
@@ -122,6 +128,25 @@ def test_a_client_that_wants_no_stream_gets_the_object_at_its_end(exchange: Exch
     if plain.finish.response is not None:
         assert check_response(json.loads(plain.finish.response), **_known(exchange)) == []
     TRIED["responses without a stream"] += 1
+
+
+@more
+@given(turns)
+def test_a_turn_told_as_one_object_leads_to_the_same_response_as_its_stream(deeds: tuple[Did, ...]) -> None:
+    request = {"model": "m", "input": "Draw.", "tools": TOOLS}
+    outputs = []
+    for answers in ([tell(one) for one in (deeds, HERE)], [_object(one) for one in (deeds, HERE)]):
+        driven = drive(request, answers[:1], rest=answers[1], limits=Limits(max_turns=2))
+        assert driven.finish is not None
+        response = json.loads(driven.finish.response or b"")
+        assert check_response(response, tools=TOOLS, client_functions=("weather", "shell")) == []
+        outputs.append(plain_output(response))
+    assert outputs[0] == outputs[1]
+    TRIED["response objects"] += 1
+
+
+def _object(deeds: tuple[Did, ...]) -> JsonAnswer:
+    return JsonAnswer(json.dumps(events_of(deeds)[-1]["response"]).encode())
 
 
 @more

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from accumulator import check_types
-from deeds import Did, said
+from deeds import Did, called, said
 from dialects import DIALECTS, KITE, Dialect
 from driving import Driven, JsonAnswer, bytewise, drive
 from exchanges import WEATHER, ask
 from kite import HOSTED, run
 from manners import WELL, Manner, events_of, frames, tell
-from plain import plain_item, plain_requests, plain_stream
+from plain import plain_output, plain_requests, plain_stream
 from rules import check_response, check_stream, read_events
 from sample_stream import paint as base64_of
 from transcript import Event
@@ -85,7 +85,7 @@ def test_a_dialect_is_understood_however_its_bytes_are_cut(dialect: Dialect) -> 
 
 # -- answers that are no streams -------------------------------------------------------------------
 
-CALL = events_of((Did("function_call", (json.dumps(KITE),), "image_generation"),))[-1]["response"]
+CALL = events_of((called(KITE),))[-1]["response"]
 SAID = events_of((said("Sure."),), turn=3)[-1]["response"]["output"][0]
 NOTHING = {**SAID, "id": "msg_e", "content": [{**SAID["content"][0], "text": ""}]}
 OBJECTS: dict[str, Event] = {
@@ -116,12 +116,8 @@ def test_a_response_object_in_any_dialect_leads_to_the_same_response(first: Even
     assert driven.finish is not None
     response = json.loads(driven.finish.response or b"")
     assert check_response(response, tools=ASKED["tools"]) == []
-    wanted = json.loads(
-        _wanted((Did("function_call", (json.dumps(KITE),), "image_generation"),)).finish.response
-    )
-    assert [plain_item(item) for item in response["output"]] == [
-        plain_item(item) for item in wanted["output"]
-    ]
+    wanted = read_events(_wanted((called(KITE),)).body)[-1]["response"]
+    assert plain_output(response) == plain_output(wanted)
     assert bool(driven.body) == streamed
 
 
