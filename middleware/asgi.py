@@ -14,21 +14,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..events.errors import RequestError
 from ..events.wire import loads
 from .answers import cors_headers, send_request_error
-from .artifacts import Artifacts
 from .backends.base import ImageBackend
 from .backends.routing import make_routing
-from .background import Background
+from .background.background import Background
 from .body import RequestBody, read_body
 from .creation import Creation, Prepared
+from .edits.artifacts import Artifacts
 from .exchange import Shared
-from .owners import Owner, default_owner
-from .routes import Route, Routes
 from .settings import Settings, load_settings
 from .sinks import JSONSink, SSESink
 from .store import Store, named_store
-from .store_owner import StoreOwner
-from .surface import Surface
-from .websocket import ResponsesSocket
+from .stored.opening import StoreOwner
+from .stored.owners import Owner, default_owner
+from .surface.routes import Route, Routes
+from .surface.surface import Surface
+from .websocket.connection import ResponsesSocket
 
 __all__ = ["ImageGenerationMiddleware"]
 

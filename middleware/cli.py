@@ -18,15 +18,15 @@ from starlette.types import ASGIApp
 
 from ..events.wire import loads
 from .asgi import ImageGenerationMiddleware
-from .asking import Asking
 from .command_options import with_settings
 from .demo import ModelName, demo_app
-from .printable import one_line
 from .proxy import ProxyApp
 from .recording import read_recording, replay_recording
 from .settings import load_settings
-from .terminal import record_exchange
-from .timeline import timeline as draw_timeline
+from .terminal.asking import Asking
+from .terminal.printable import one_line
+from .terminal.terminal import record_exchange
+from .terminal.timeline import timeline as draw_timeline
 
 __all__ = ["app", "main"]
 

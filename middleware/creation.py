@@ -14,18 +14,18 @@ from ..events.response import ClientResponse
 from ..events.sse import payload_of
 from ..events.translator import Translator
 from ..events.wire import dumps, loads
-from .background import Background
+from .background.background import Background
+from .background.job import Job
+from .background.leases import Leases
+from .edits.fetcher import Fetcher
+from .edits.pictures import Pictures
+from .edits.workspace import Workspace
 from .exchange import Exchange, Shared
-from .fetcher import Fetcher
-from .job import Job
-from .keeper import Keeper
-from .leases import Leases
-from .owned_store import OwnedStore
-from .pictures import Pictures
 from .sinks import Sink
-from .store_owner import StoreOwner
+from .stored.keeper import Keeper
+from .stored.opening import StoreOwner
+from .stored.owned_store import OwnedStore
 from .turns import rewritten_scope
-from .workspace import Workspace
 
 __all__ = ["Creation", "Prepared"]
 

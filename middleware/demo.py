@@ -21,12 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .asgi import ImageGenerationMiddleware
 from .backends.base import ImageBackend
 from .backends.scene import SceneBackend
-from .demo_recordings import DemoRecordings
-from .llm import LanguageModel, LanguageModelError, ToldChoice, available
+from .embedded.demo_recordings import DemoRecordings
+from .embedded.llm import LanguageModel, LanguageModelError, ToldChoice, available
+from .embedded.scripted import scripted_app
+from .embedded.text_only import TextOnly
 from .local import lifespan
 from .proxy import ProxyApp
-from .scripted import scripted_app
-from .text_only import TextOnly
 
 __all__ = ["ModelName", "demo_app"]
 

@@ -26,14 +26,14 @@ from ..events.actions import Action, Finish, KeepPicture, KeepResponse, NextTurn
 from ..events.actions import Send as SendFrames
 from ..events.translator import Translator
 from ..events.wire import dumps
-from .artifacts import Artifacts
 from .backends.routing import Routing
 from .delivery import Delivery
-from .keeper import Keeper
-from .pictures import Pictures
+from .edits.artifacts import Artifacts
+from .edits.pictures import Pictures
 from .runner import Runner
 from .settings import Settings
 from .sinks import Sink
+from .stored.keeper import Keeper
 from .turns import InnerTurn, TurnReader, turn_scope
 
 __all__ = ["Exchange", "Shared"]

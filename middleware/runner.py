@@ -14,13 +14,13 @@ from ..events.actions import Action
 from ..events.pictures import Picture
 from ..events.tools.base import ToolCall, ToolError, ToolOutcome, ToolProgress
 from ..events.translator import Translator
-from .artifacts import Artifacts
 from .backends.base import Image, ImageError, ImageRequest
 from .backends.owner import BackendOwner
 from .backends.routing import Routing
 from .cancellation import from_outside
+from .edits.artifacts import Artifacts
+from .edits.pictures import Pictures
 from .images import conform, read_image, without_metadata
-from .pictures import Pictures
 from .settings import Settings
 
 __all__ = ["Report", "Runner"]

@@ -6,7 +6,7 @@ uvicorn quickstart:app --port 8000
 
 from fastapi import FastAPI
 from imagecall.middleware import ImageGenerationMiddleware
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.scripted import scripted_app
 
 app = FastAPI()
 app.add_middleware(ImageGenerationMiddleware, backend="scene")

@@ -63,7 +63,7 @@ class Server:
 async def llama_cpp() -> AsyncIterator[str]:
     """Start llama.cpp's own server out of the xllamacpp wheel, as the demo does, with our chat template."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "imagecall.middleware.llm_server", str(_gguf()), str(TEMPLATE),
+        sys.executable, "-m", "imagecall.middleware.embedded.llm_server", str(_gguf()), str(TEMPLATE),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from imagecall.middleware.backends.base import ImageError
-from imagecall.middleware.fetcher import Fetcher
+from imagecall.middleware.edits.fetcher import Fetcher
 from loopback import raw_server, read_request
 from waiting import no_hanging
 

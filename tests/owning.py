@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from imagecall.events.errors import RequestError
-from imagecall.middleware.owned_store import StoredResponse
+from imagecall.middleware.stored.owned_store import StoredResponse
 
 __all__ = ["DATA", "KITE", "SKY", "TEXT", "refusal", "response"]
 

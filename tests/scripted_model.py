@@ -6,8 +6,8 @@ import itertools
 import json
 from typing import Any
 
+from imagecall.middleware.embedded.scripted import Pace, scripted_app
 from imagecall.middleware.local import Answer, post
-from imagecall.middleware.scripted import Pace, scripted_app
 from openai.types.responses import Response
 from starlette.types import ASGIApp
 

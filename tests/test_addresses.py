@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from imagecall.middleware.addresses import is_public
+from imagecall.middleware.edits.addresses import is_public
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from imagecall.middleware.artifacts import Artifacts, file_name
 from imagecall.middleware.backends.base import Image
+from imagecall.middleware.edits.artifacts import Artifacts, file_name
 from waiting import Clock, no_hanging
 
 

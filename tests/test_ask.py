@@ -11,8 +11,8 @@ import pytest
 from commands import run, sse
 from imagecall.middleware import ImageGenerationMiddleware, terminal
 from imagecall.middleware.demo import demo_app
-from imagecall.middleware.llm import available
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.llm import available
+from imagecall.middleware.embedded.scripted import scripted_app
 from kite import painted, stream, usage
 from painters import Painter, png
 from parts import require

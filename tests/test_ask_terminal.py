@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from commands import run
 from imagecall.middleware import ImageGenerationMiddleware
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.scripted import scripted_app
 from kite import painted, stream, usage
 from painters import Painter, png
 from pseudo_terminal import KITTY, PLAIN, SIXEL, Terminal, terminal

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import answers, live, run, sse
 from imagecall.middleware import ImageError, ImageGenerationMiddleware, terminal
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.scripted import scripted_app
 from kite import painted, stream, usage
 from painters import raising
 from serving import serve

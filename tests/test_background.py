@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from asgi import Client, draw, middleware, post
-from imagecall.middleware.event_log import END
 from imagecall.middleware.store import MemoryStore
+from imagecall.middleware.surface.event_log import END
 from jobs import asked, begun, ended, look, running
 from kite import kite_stream, usage
 from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, whole

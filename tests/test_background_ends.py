@@ -179,7 +179,7 @@ async def test_a_failure_of_ours_ends_one_response_and_no_other(
             raise LookupError
 
         with monkeypatch.context() as patch:
-            patch.setattr("imagecall.middleware.job.Job._record", fail)
+            patch.setattr("imagecall.middleware.background.job.Job._record", fail)
             client = Client(app, draw(background=True), post())
             await client.run()
         assert client.messages == []

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from asgi import Client, lifespan, middleware, post
-from imagecall.middleware.owned_store import OwnedStore
 from imagecall.middleware.store import MemoryStore
+from imagecall.middleware.stored.owned_store import OwnedStore
 from jobs import asked, begun, ended, look
 from kite import kite_stream, usage
 from model_server import JSON, KITE_TURNS, Answer, ModelServer

@@ -12,10 +12,10 @@ import pytest
 import uvicorn
 from commands import answers, run
 from imagecall.middleware import ImageGenerationMiddleware, cli
+from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.recording import read_recording
-from imagecall.middleware.scripted import scripted_app
 from imagecall.middleware.settings import Settings
-from imagecall.middleware.timeline import timeline
+from imagecall.middleware.terminal.timeline import timeline
 from serving import serve
 from starlette.responses import JSONResponse
 

@@ -13,9 +13,9 @@ import aiohttp
 import pytest
 from imagecall.middleware import demo
 from imagecall.middleware.demo import demo_app
-from imagecall.middleware.llm import LanguageModelError
+from imagecall.middleware.embedded.llm import LanguageModelError
+from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.local import lifespan, post
-from imagecall.middleware.scripted import scripted_app
 from loopback import uvicorn_server
 from painters import Painter, png
 from rules import check_response

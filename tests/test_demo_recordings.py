@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from imagecall.middleware.demo import demo_app
-from imagecall.middleware.demo_recordings import DemoRecordings
+from imagecall.middleware.embedded.demo_recordings import DemoRecordings
 from imagecall.middleware.recording import read_recording, replay_recording
 from loopback import uvicorn_server
 from painters import Painter

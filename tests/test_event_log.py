@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from imagecall.events.sse import encode
-from imagecall.middleware.event_log import END, EventLog
-from imagecall.middleware.owned_store import OwnedStore
 from imagecall.middleware.store import MemoryStore
-from imagecall.middleware.stored_response import StoredResponse
+from imagecall.middleware.stored.owned_store import OwnedStore
+from imagecall.middleware.stored.stored_response import StoredResponse
+from imagecall.middleware.surface.event_log import END, EventLog
 
 
 def frame(number: int, kind: str = "response.output_text.delta") -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fetching import FILE, PUBLIC, Names, answer, fetcher, refused, site
-from imagecall.middleware.fetcher import Fetcher
+from imagecall.middleware.edits.fetcher import Fetcher
 from loopback import raw_server, read_request
 
 # -- what is asked ---------------------------------------------------------------------------------

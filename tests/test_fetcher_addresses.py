@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import tls
 from fetching import FILE, PUBLIC, Names, answer, fetcher, refused, site
-from imagecall.middleware.addresses import is_public
-from imagecall.middleware.fetcher import Fetcher, resolve_host
+from imagecall.middleware.edits.addresses import is_public
+from imagecall.middleware.edits.fetcher import Fetcher, resolve_host
 from loopback import read_request
 
 # -- where the connection goes ---------------------------------------------------------------------

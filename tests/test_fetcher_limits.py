@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 from fetching import Names, answer, fetcher, hold, refused
-from imagecall.middleware.fetcher import Fetcher
+from imagecall.middleware.edits.fetcher import Fetcher
 from loopback import Serve, answering, piece, raw_server, read_request
 from waiting import Clock
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from imagecall.middleware.folders import open_folder
+from imagecall.middleware.edits.folders import open_folder
 
 
 def names(folder: int) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from imagecall.events.errors import RequestError
 from imagecall.events.lowering import LoweredRequest, lower_request, references
 from imagecall.events.wire import dumps
-from imagecall.middleware.strict_request import check_request
+from imagecall.middleware.embedded.strict_request import check_request
 from tally import TRIED
 
 more = settings(max_examples=max(100, settings().max_examples))

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from imagecall.middleware.backends.images_answer import Found, find_picture, read_answer
+from imagecall.middleware.backends.images_api.answer import Found, find_picture, read_answer
 from images_api import Scripted, b64
 from painters import png
 from painting import failed_item, painted, refused
@@ -129,7 +129,7 @@ async def test_a_large_answer_is_read_in_another_thread_and_a_small_one_is_not(
         threads.append(threading.current_thread())
         return read_answer(*args, **how)
 
-    monkeypatch.setattr("imagecall.middleware.backends.images_call.read_answer", read)
+    monkeypatch.setattr("imagecall.middleware.backends.images_api.call.read_answer", read)
     for data in (large, KITE):
         image = await painted(Scripted(JSONResponse({"data": [{"b64_json": b64(data)}]})))
         assert image.data == data

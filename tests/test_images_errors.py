@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from imagecall.middleware.backends.images_errors import AnswerError, ErrorReader, TryLaterError
+from imagecall.middleware.backends.images_api.errors import AnswerError, ErrorReader, TryLaterError
 from imagecall.middleware.backends.secret_values import Secrets
 
 NOW = 1_790_000_000.0

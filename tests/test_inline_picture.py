@@ -11,7 +11,7 @@ from typing import Any
 
 import PIL.Image
 import pytest
-from imagecall.middleware.inline_picture import HalfBlocks, inline_picture, shows_pictures
+from imagecall.middleware.terminal.inline_picture import HalfBlocks, inline_picture, shows_pictures
 from pseudo_terminal import KITTY, PLAIN, SIXEL, terminal
 from rich.console import Console
 

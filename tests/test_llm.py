@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import aiohttp
 import pytest
-from imagecall.middleware import llm, llm_server
-from imagecall.middleware.llm import LanguageModel, LanguageModelError, available
+from imagecall.middleware.embedded import llm, llm_server
+from imagecall.middleware.embedded.llm import LanguageModel, LanguageModelError, available
 from parts import require
 
 

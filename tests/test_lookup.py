@@ -6,8 +6,8 @@ from typing import Any
 
 from imagecall.events.known import Known
 from imagecall.events.pictures import Picture
-from imagecall.middleware.lookup import conversation_id, reach_of
-from imagecall.middleware.owned_store import OwnedStore
+from imagecall.middleware.stored.lookup import conversation_id, reach_of
+from imagecall.middleware.stored.owned_store import OwnedStore
 from owning import DATA, KITE, SKY, TEXT, refusal, response
 
 pytest_plugins = ["two_owners"]

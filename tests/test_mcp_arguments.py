@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from imagecall.middleware.backends.base import Image, ImageError, ImageRequest
-from imagecall.middleware.backends.mcp_arguments import fill_arguments
-from imagecall.middleware.backends.mcp_schema import read_tool
+from imagecall.middleware.backends.mcp_client.arguments import fill_arguments
+from imagecall.middleware.backends.mcp_client.schema import read_tool
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}

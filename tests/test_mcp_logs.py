@@ -8,7 +8,7 @@ import traceback
 
 import pytest
 from imagecall.middleware.backends.mcp import MCPBackend
-from imagecall.middleware.backends.mcp_logs import without_secrets
+from imagecall.middleware.backends.mcp_client.logs import without_secrets
 from imagecall.middleware.backends.secret_values import Secrets
 from mcp_backends import Front, http_backend, paint, refusal
 from mcp_servers import official

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from imagecall.middleware.backends.base import Image, ImageError
-from imagecall.middleware.backends.mcp_pictures import data_url, fill_pictures, takes_pictures
-from imagecall.middleware.backends.mcp_schema import read_tool
+from imagecall.middleware.backends.mcp_client.pictures import data_url, fill_pictures, takes_pictures
+from imagecall.middleware.backends.mcp_client.schema import read_tool
 
 KITE = Image(b"kite", "png", 1, 1)
 DOG = Image(b"dog", "jpeg", 1, 1)

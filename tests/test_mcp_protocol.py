@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from imagecall.middleware.backends.base import ImageError
 from imagecall.middleware.backends.mcp import MCPBackend
-from imagecall.middleware.backends.mcp_session import Connection, ConnectionLostError
+from imagecall.middleware.backends.mcp_client.session import Connection, ConnectionLostError
 from imagecall.middleware.backends.secret_values import Secrets
 from imagecall.middleware.backends.words import Words
 from loopback import uvicorn_server

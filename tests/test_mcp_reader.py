@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest_asyncio
 from imagecall.middleware.backends.base import ImageError
-from imagecall.middleware.backends.mcp_reader import PictureReader
-from imagecall.middleware.backends.mcp_results import Place
+from imagecall.middleware.backends.mcp_client.reader import PictureReader
+from imagecall.middleware.backends.mcp_client.results import Place
 from loopback import uvicorn_server
 from mcp_servers.shapes import DOT, DOT_BASE64, large_png
 from starlette.applications import Starlette

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from imagecall.middleware.backends.mcp_results import Place, places, revised_prompt, said
+from imagecall.middleware.backends.mcp_client.results import Place, places, revised_prompt, said
 from mcp_servers.shapes import DOT_BASE64, SHAPES, WITHOUT_PICTURE
 from mcp_types import CallToolResult
 

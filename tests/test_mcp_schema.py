@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from imagecall.middleware.backends.mcp_schema import Argument, plain, read_tool
+from imagecall.middleware.backends.mcp_client.schema import Argument, plain, read_tool
 
 
 def argument(schema: Any, **more: Any) -> Argument:

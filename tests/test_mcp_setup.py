@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from imagecall.middleware.backends.base import Image
 from imagecall.middleware.backends.mcp import MCPBackend
-from imagecall.middleware.backends.mcp_transport import make_server
+from imagecall.middleware.backends.mcp_client.transport import make_server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.utilities.types import Image as Picture
 from mcp_backends import http_backend, paint, refusal

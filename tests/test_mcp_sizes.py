@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from imagecall.middleware.backends.mcp_schema import plain, read_tool
-from imagecall.middleware.backends.mcp_sizes import fill_size
+from imagecall.middleware.backends.mcp_client.schema import plain, read_tool
+from imagecall.middleware.backends.mcp_client.sizes import fill_size
 
 FAL = ["square_hd", "square", "portrait_4_3", "portrait_16_9", "landscape_4_3", "landscape_16_9"]
 OPENAI = ["1024x1024", "1536x1024", "1024x1536", "auto"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from imagecall.middleware.backends.base import Image, ImageRequest
-from imagecall.middleware.backends.mcp_template import ArgumentsTemplate
+from imagecall.middleware.backends.mcp_client.template import ArgumentsTemplate
 
 KITE = Image(b"kite", "png", 1, 1)
 DOG = Image(b"dog", "jpeg", 1, 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from imagecall.middleware.backends.base import ImageError
-from imagecall.middleware.backends.mcp_schema import ImageTool, read_tool
-from imagecall.middleware.backends.mcp_tools import choose_edit_tool, choose_tool
+from imagecall.middleware.backends.mcp_client.schema import ImageTool, read_tool
+from imagecall.middleware.backends.mcp_client.tools import choose_edit_tool, choose_tool
 
 
 def tool(name: str, *arguments: str) -> ImageTool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from image_servers import Azure, OpenAI, VLLMOmni
 from imagecall.middleware.backends.base import ImageError, ImageRequest
-from imagecall.middleware.backends.images_request import Dialect, plain_prompt
+from imagecall.middleware.backends.images_api.request import Dialect, plain_prompt
 from imagecall.middleware.backends.openai_images import OpenAIImagesBackend
 from images_api import KEY, Scripted, b64_json
 from painters import png

@@ -136,7 +136,7 @@ async def _unused(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def test_a_server_that_takes_no_connection_in_time_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("imagecall.middleware.backends.images_server._CONNECT", 1e-9)
+    monkeypatch.setattr("imagecall.middleware.backends.images_api.server._CONNECT", 1e-9)
     naps = Naps()
     async with raw_server(_unused) as url, opened(url, sleep=naps) as backend:
         with pytest.raises(ImageError, match="cannot be reached"):
@@ -184,7 +184,7 @@ async def test_bodies_that_end_too_early_or_not_at_all_are_given_up(head: bytes,
 
 
 async def test_an_error_whose_words_never_come_is_told_by_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("imagecall.middleware.backends.images_server._ERROR_TIME", 0.01)
+    monkeypatch.setattr("imagecall.middleware.backends.images_api.server._ERROR_TIME", 0.01)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)

@@ -6,8 +6,8 @@ import pytest
 from imagecall.events.known import Known
 from imagecall.events.pictures import Picture
 from imagecall.events.wire import loads
-from imagecall.middleware.owned_store import OwnedStore
 from imagecall.middleware.store import GONE, MemoryStore, Store
+from imagecall.middleware.stored.owned_store import OwnedStore
 from owning import DATA, KITE, SKY, TEXT, refusal, response
 
 pytest_plugins = ["two_owners"]

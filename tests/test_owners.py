@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from imagecall.middleware.owners import default_owner
+from imagecall.middleware.stored.owners import default_owner
 
 
 def owner(*headers: tuple[bytes, bytes]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browsing import answered, ask, visit
-from imagecall.middleware.llm import available
+from imagecall.middleware.embedded.llm import available
 from parts import require
 from playwright.async_api import Browser, expect
 

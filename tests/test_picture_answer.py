@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from imagecall.middleware.picture_answer import PictureAnswer, Problem
+from imagecall.middleware.terminal.picture_answer import PictureAnswer, Problem
 from kite import painted, response, stream, usage
 from transcript import Event, encode, event, message, picture, preview_event
 

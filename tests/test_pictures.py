@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from imagecall.events.pictures import Picture
 from imagecall.middleware import images
-from imagecall.middleware import pictures as module
 from imagecall.middleware.backends.base import Image, ImageError
-from imagecall.middleware.fetcher import Fetcher
-from imagecall.middleware.pictures import Pictures, PictureStore
-from imagecall.middleware.workspace import Workspace
+from imagecall.middleware.edits import pictures as module
+from imagecall.middleware.edits.fetcher import Fetcher
+from imagecall.middleware.edits.pictures import Pictures, PictureStore
+from imagecall.middleware.edits.workspace import Workspace
 from loopback import answering, raw_server
 from picture_files import drawn, encoded, noise
 from waiting import no_hanging

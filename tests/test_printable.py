@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagecall.middleware.printable import one_line, printable
+from imagecall.middleware.terminal.printable import one_line, printable
 
 
 def test_what_a_terminal_would_obey_is_taken_out_and_line_ends_stay() -> None:

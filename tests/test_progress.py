@@ -7,8 +7,8 @@ import io
 
 import PIL.Image
 import pytest
-from imagecall.middleware.picture_answer import PictureAnswer
-from imagecall.middleware.progress import Progress
+from imagecall.middleware.terminal.picture_answer import PictureAnswer
+from imagecall.middleware.terminal.progress import Progress
 from kite import painted
 from picture_files import encoded
 from rich.console import Console

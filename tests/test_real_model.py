@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 from imagecall.middleware.demo import demo_app
-from imagecall.middleware.llm import available
+from imagecall.middleware.embedded.llm import available
 from parts import require
 from rules import check_stream
 from serving import serve

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from imagecall.middleware.backends.reset_time import Reset, find_reset
+from imagecall.middleware.backends.images_api.reset_time import Reset, find_reset
 
 NOW = 1_790_000_000.0  # Monday, 21 September 2026, 14:13:20 UTC
 

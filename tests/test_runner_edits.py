@@ -15,14 +15,14 @@ import pytest
 from asgi import ask, draw, middleware
 from imagecall.events.pictures import Picture
 from imagecall.events.tools.base import ToolCall, ToolOutcome
-from imagecall.middleware.artifacts import Artifacts
 from imagecall.middleware.backends.base import ImageRequest
 from imagecall.middleware.backends.routing import make_routing
 from imagecall.middleware.backends.scene import SceneBackend
-from imagecall.middleware.pictures import Pictures
+from imagecall.middleware.edits.artifacts import Artifacts
+from imagecall.middleware.edits.pictures import Pictures
+from imagecall.middleware.edits.workspace import Workspace
 from imagecall.middleware.runner import Runner
 from imagecall.middleware.settings import load_settings
-from imagecall.middleware.workspace import Workspace
 from kite import SAID
 from model_server import HOSTED, ModelServer, calling, saying
 from painters import Painter, png

@@ -9,7 +9,7 @@ from typing import Any
 import PIL.Image
 import pytest
 from imagecall.middleware.backends.base import ImageError
-from imagecall.middleware.saved_picture import save_pictures
+from imagecall.middleware.terminal.saved_picture import save_pictures
 from picture_files import encoded
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'/>"

@@ -13,8 +13,8 @@ import pytest
 from imagecall.middleware.backends import scene as scene_module
 from imagecall.middleware.backends.base import Image, ImageError, ImageRequest
 from imagecall.middleware.backends.scene import CREDIT, SceneBackend
-from imagecall.middleware.backends.scene_ground import paint_land
-from imagecall.middleware.backends.scene_land import SKIES
+from imagecall.middleware.backends.scenery.ground import paint_land
+from imagecall.middleware.backends.scenery.land import SKIES
 from scene_pictures import CAT, difference, paint, pixels, previews
 
 

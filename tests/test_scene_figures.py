@@ -8,11 +8,11 @@ from random import Random
 import PIL.Image
 import pytest
 from imagecall.middleware.backends.scene import SceneBackend
-from imagecall.middleware.backends.scene_figures import Glyphs, Placed, dye, layout, set_down
-from imagecall.middleware.backends.scene_ground import GROUNDS, paint_land
-from imagecall.middleware.backends.scene_land import SKIES, paint_falling, studio
-from imagecall.middleware.backends.scene_prompt import read_prompt
-from imagecall.middleware.backends.scene_words import SPRITES
+from imagecall.middleware.backends.scenery.figures import Glyphs, Placed, dye, layout, set_down
+from imagecall.middleware.backends.scenery.ground import GROUNDS, paint_land
+from imagecall.middleware.backends.scenery.land import SKIES, paint_falling, studio
+from imagecall.middleware.backends.scenery.prompt import read_prompt
+from imagecall.middleware.backends.scenery.words import SPRITES
 from PIL import ImageChops, ImageStat, features
 from scene_pictures import CAT, difference, paint, pixels, reddish, share
 

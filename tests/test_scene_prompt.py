@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from imagecall.middleware.backends.scene_ground import GROUNDS as PAINTED_GROUNDS
-from imagecall.middleware.backends.scene_land import SKIES as PAINTED_SKIES
-from imagecall.middleware.backends.scene_prompt import Figure, Scene, read_prompt
-from imagecall.middleware.backends.scene_words import COLOURS, GROUNDS, SKIES, SPRITES
+from imagecall.middleware.backends.scenery.ground import GROUNDS as PAINTED_GROUNDS
+from imagecall.middleware.backends.scenery.land import SKIES as PAINTED_SKIES
+from imagecall.middleware.backends.scenery.prompt import Figure, Scene, read_prompt
+from imagecall.middleware.backends.scenery.words import COLOURS, GROUNDS, SKIES, SPRITES
 
 Drawn = tuple[str, int, str | None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.scripted import scripted_app
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 from rules import check_stream, read_events

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from imagecall.middleware.store import GONE, Gone, MemoryStore
 from imagecall.middleware.store_redis import RedisStore
-from imagecall.middleware.store_safe import SafeStore
+from imagecall.middleware.stored.safe import SafeStore
 from redis_server import redis_server
 from test_store_memory import Time
 from waiting import Clock, no_hanging, settle

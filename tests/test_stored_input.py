@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from imagecall.middleware.stored_input import places, put_back, take_out, weight
+from imagecall.middleware.stored.stored_input import places, put_back, take_out, weight
 
 SKY = "data:image/png;base64,c2t5"
 

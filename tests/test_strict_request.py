@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.local import post
-from imagecall.middleware.scripted import scripted_app
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ import openai
 import pytest
 from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.backends.base import ImageRequest, OnPartial
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.scripted import scripted_app
 from openai.types.responses import Response
 from painters import png
 from serving import serve

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from imagecall.events.wire import dumps
+from imagecall.middleware.embedded.text_only import TextOnly
 from imagecall.middleware.local import lifespan, post
-from imagecall.middleware.text_only import TextOnly
 from model_server import ModelServer, saying
 from starlette.types import Receive, Scope, Send
 

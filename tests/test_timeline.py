@@ -11,7 +11,7 @@ import pytest
 from exchanges import ask, calling, says, turn
 from imagecall.middleware.recording import Recording, read_recording, replay_recording
 from imagecall.middleware.replay import RecordedTurn
-from imagecall.middleware.timeline import timeline
+from imagecall.middleware.terminal.timeline import timeline
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from imagecall.events.actions import Finish
 from imagecall.events.sse import DONE, encode
-from imagecall.middleware.websocket_answer import WebSocketAnswer
+from imagecall.middleware.websocket.answer import WebSocketAnswer
 from model_server import KITE_TURNS, SSE, saying
 from sockets import error, payloads
 from starlette.types import Message

@@ -21,9 +21,9 @@ from asgi import middleware
 from fastapi import FastAPI, WebSocket
 from imagecall.middleware.backends.base import ImageError
 from imagecall.middleware.cli import main
-from imagecall.middleware.llm import LanguageModel, available
+from imagecall.middleware.embedded.llm import LanguageModel, available
+from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.proxy import ProxyApp
-from imagecall.middleware.scripted import scripted_app
 from kite import KITE, kite_stream, usage
 from loopback import uvicorn_server
 from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from imagecall.middleware.backends.base import ImageError
-from imagecall.middleware.workspace import Workspace
+from imagecall.middleware.edits.workspace import Workspace
 
 PICTURE = b"\x89PNG inside"
 SECRET = b"secret outside"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from imagecall.middleware.owned_store import OwnedStore
 from imagecall.middleware.store import MemoryStore, Store
 from imagecall.middleware.store_redis import RedisStore
+from imagecall.middleware.stored.owned_store import OwnedStore
 from redis_server import redis_server
 
 

@@ -12,14 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .base import Image, ImageError, ImageRequest, OnPartial
-from .mcp_arguments import fill_arguments
-from .mcp_reader import PictureReader
-from .mcp_results import places, revised_prompt, said
-from .mcp_schema import ImageTool
-from .mcp_session import Connection, ConnectionLostError, MCPSession
-from .mcp_template import ArgumentsTemplate
-from .mcp_tools import choose_edit_tool, choose_tool
-from .mcp_transport import HTTPServer, make_server
+from .mcp_client.arguments import fill_arguments
+from .mcp_client.reader import PictureReader
+from .mcp_client.results import places, revised_prompt, said
+from .mcp_client.schema import ImageTool
+from .mcp_client.session import Connection, ConnectionLostError, MCPSession
+from .mcp_client.template import ArgumentsTemplate
+from .mcp_client.tools import choose_edit_tool, choose_tool
+from .mcp_client.transport import HTTPServer, make_server
 from .words import Words
 
 if TYPE_CHECKING:

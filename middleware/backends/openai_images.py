@@ -17,12 +17,12 @@ from typing import Any, Literal, Self
 
 from .base import Image, ImageError, ImageRequest, OnPartial
 from .download import Downloads
-from .images_call import ImagesCall
-from .images_errors import AnswerError, ErrorReader
-from .images_request import Dialect
-from .images_server import ImagesServer, parse_url
+from .images_api.call import ImagesCall
+from .images_api.errors import AnswerError, ErrorReader
+from .images_api.patience import Patience
+from .images_api.request import Dialect
+from .images_api.server import ImagesServer, parse_url
 from .own_headers import own_headers
-from .patience import Patience
 from .secret_values import Secrets, named_secrets
 
 __all__ = ["OpenAIImagesBackend"]

@@ -17,11 +17,11 @@ from PIL import ImageChops, ImageOps
 
 from ..images import decode_image, encode_image, read_image
 from .base import Image, ImageBackend, ImageError, ImageRequest, OnPartial
-from .scene_figures import Glyphs, colour_ramps, layout, set_down
-from .scene_ground import paint_land
-from .scene_land import SKIES, Sky, paint_falling, rgb, studio
-from .scene_prompt import Figure, Scene, read_prompt
-from .scene_words import SPRITES
+from .scenery.figures import Glyphs, colour_ramps, layout, set_down
+from .scenery.ground import paint_land
+from .scenery.land import SKIES, Sky, paint_falling, rgb, studio
+from .scenery.prompt import Figure, Scene, read_prompt
+from .scenery.words import SPRITES
 
 __all__ = ["CREDIT", "SceneBackend"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from imagecall.middleware.scripted import scripted_app
+from imagecall.middleware.embedded.scripted import scripted_app
 from starlette.types import Message, Receive, Scope, Send
 
 __all__ = ["RememberingModel"]

@@ -1,0 +1,1 @@
+"""The OpenAI Images API in the dialects of the servers people run."""

@@ -1,0 +1,1 @@
+"""What the offline picture maker draws with: words, landscapes, figures."""

@@ -1,0 +1,1 @@
+"""Pictures to edit, from wherever they are, and pictures written to disk."""

@@ -1,0 +1,79 @@
+"""The folder whose pictures the model may name by path."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+from ..backends.base import ImageError
+from .folders import open_folder
+
+__all__ = ["Workspace"]
+
+_MAX_SHOWN = 200
+"""Characters of a path that an error repeats."""
+
+
+class Workspace:
+    """Reads files of one folder, and nothing outside it.
+
+    Args:
+        folder: may itself be a link.
+        max_bytes: the longest file that is read.
+    """
+
+    def __init__(self, folder: Path | str, *, max_bytes: int) -> None:
+        self._folder = Path(folder).absolute()
+        self._max_bytes = max_bytes
+
+    async def read(self, path: str) -> bytes:
+        """Read a regular file.
+
+        A relative path counts from the folder; an absolute one must lead into it. Links are followed
+        as long as they stay inside, and `~` is a name like any other.
+
+        Raises:
+            ImageError: the path leads elsewhere (`path_not_allowed`), there is no such file
+                (`image_not_found`), or it is too long (`image_too_large`). Only the path as it was
+                given is repeated.
+        """
+        return await asyncio.to_thread(self._read, path)
+
+    def _read(self, path: str) -> bytes:
+        shown = repr(path if len(path) <= _MAX_SHOWN else path[:_MAX_SHOWN] + "…")
+        try:
+            root = os.path.realpath(self._folder)
+            # Free of links now; should one come in between, opening what it replaced fails.
+            real = Path(os.path.realpath(self._folder / path))
+            inside = real.is_relative_to(root)
+            data = self._read_regular(root, real.relative_to(root)) if inside else None
+        except (OSError, ValueError):  # the latter for what can be no path: a NUL, a lone surrogate
+            raise ImageError(
+                f"There is no readable picture file {shown} in the workspace.", code="image_not_found"
+            ) from None
+        if not inside:
+            raise ImageError(f"The path {shown} leads out of the workspace.", code="path_not_allowed")
+        if data is None:
+            megabytes = self._max_bytes / 1e6
+            raise ImageError(
+                f"The file {shown} is too long; at most {megabytes:.1f} MB are allowed.",
+                code="image_too_large",
+            )
+        return data
+
+    def _read_regular(self, root: str, path: Path) -> bytes | None:
+        """Return the content, None if there is too much of it."""
+        with open_folder(root, *path.parts[:-1]) as folder:
+            # Without O_NONBLOCK a named pipe would be waited for.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(path.name or ".", flags, dir_fd=folder)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  there is no path any more
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise FileNotFoundError
+            if facts.st_size > self._max_bytes:
+                return None
+            data = file.read(self._max_bytes + 1)  # it may grow meanwhile
+        return data if len(data) <= self._max_bytes else None

@@ -1,0 +1,1 @@
+"""Model servers inside this package: a real language model and a scripted one."""

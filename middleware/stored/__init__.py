@@ -1,0 +1,1 @@
+"""What is kept of conversations: pictures, items, responses, each owner's apart."""

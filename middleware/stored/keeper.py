@@ -1,0 +1,88 @@
+"""Puts one response into the store: each picture as soon as it is made, the rest when it is complete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from ...events.actions import KeepPicture, KeepResponse
+from ...events.known import Known
+from ..surface.event_log import END
+from .lookup import conversation_id, reach_of
+from .owned_store import OwnedStore
+from .stored_response import StoredResponse
+
+__all__ = ["Keeper"]
+
+
+class Keeper:
+    """What is kept of one response.
+
+    Args:
+        store: where it is kept.
+        request: the client's.
+        known: what was known of that to which it refers.
+        logs: whether what the client is sent is kept as well, at the end.
+
+    Attributes:
+        store: see above.
+        kept: the response as it was kept at its end; None before.
+        frames: what the client was sent; None if that is not kept, or not here.
+    """
+
+    def __init__(self, store: OwnedStore, request: Mapping[str, Any], known: Known, *, logs: bool) -> None:
+        self.store = store
+        self.kept: StoredResponse | None = None
+        self.frames: list[bytes] | None = [] if logs else None
+        given = request.get("input")
+        self._input = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        self._reach = reach_of(known)
+        self._conversation = conversation_id(request)
+        self._background = request.get("background") is True
+        self._pictures: list[asyncio.Task[None]] = []
+        self._lock = asyncio.Lock()
+
+    def keep_picture(self, group: asyncio.TaskGroup, picture: KeepPicture) -> None:
+        """Begin to keep a picture; nobody waits for it before the response's end."""
+        self._pictures.append(group.create_task(self.store.keep_picture(picture.item, picture.data)))
+
+    async def keep_state(self, body: Mapping[str, Any], *, last: bool = False) -> None:
+        """Keep what a response has come to, unless it has ended; with `last` it ends by that."""
+        async with self._lock:
+            if self.kept is None:
+                stored = self._stored(body)
+                self.kept = stored if last else None
+                await self.store.keep_response(stored)
+
+    async def keep_response(self, response: KeepResponse) -> None:
+        """Keep a response that is complete, once its pictures are there."""
+        if self._pictures:
+            await asyncio.wait(self._pictures)
+        async with self._lock:
+            self.kept = self._stored(response.response, response.upstream, response.owed)
+            await self.store.keep_response(self.kept)
+
+    async def keep_log(self) -> None:
+        """Keep all that the client was sent, if it was a response at all."""
+        if self.kept is not None and self.frames:
+            await self.store.log(self.kept.id, b"".join((*self.frames, END)))
+
+    def _stored(
+        self,
+        body: Mapping[str, Any],
+        upstream: tuple[str, ...] = (),
+        owed: tuple[Mapping[str, Any], ...] = (),
+    ) -> StoredResponse:
+        """Say of a response object, final or not, what the store needs to know."""
+        return StoredResponse(
+            id=body["id"],
+            status=body["status"],
+            upstream=upstream,
+            body=dict(body),
+            input=self._input if isinstance(self._input, list) else [],
+            reach=self._reach,
+            conversation=self._conversation or conversation_id(body),
+            background=self._background,
+            owed=owed,
+        )

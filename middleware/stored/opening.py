@@ -1,0 +1,60 @@
+"""The store in the life of the application: opened before its first use, and closed at shutdown."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractAsyncContextManager
+
+from starlette.types import Scope
+
+from ..lifetime import Lifetime
+from ..store import Store
+from .owned_store import OwnedStore
+from .owners import Owner
+from .safe import SafeStore
+
+__all__ = ["StoreOwner"]
+
+log = logging.getLogger("imagecall")
+
+
+class StoreOwner:
+    """Gives each request its owner's part of the store.
+
+    Args:
+        store: None where nothing is kept.
+        owner: tells whose a request is.
+        ttl: seconds for which everything is kept.
+    """
+
+    def __init__(self, store: Store | None, owner: Owner, *, ttl: float) -> None:
+        self._safe = None if store is None else SafeStore(store)
+        self._must_open = isinstance(store, AbstractAsyncContextManager)
+        self._owner = owner
+        self._ttl = ttl
+        self._life: Lifetime | None = None
+        self._warned = False
+
+    async def owned(self, scope: Scope) -> OwnedStore | None:
+        """Return what belongs to the owner of a request; None where nothing is kept."""
+        if self._safe is None or (self._must_open and not await self._opened(self._safe)):
+            return None
+        return OwnedStore(self._safe, self._owner(scope), ttl=self._ttl)
+
+    async def close(self) -> None:
+        """Close the store if it was ever opened."""
+        if self._life is not None:
+            await self._life.close()
+
+    async def _opened(self, store: SafeStore) -> bool:
+        """Open the store if it is not. If it does not open, the next caller tries again."""
+        if self._life is None or self._life.over:
+            self._life = Lifetime(store, "The store", RuntimeError("the store was not opened"))
+        try:
+            await self._life.opened()
+        except Exception as error:  # noqa: BLE001  anybody's store may raise anything
+            if not self._warned:
+                log.warning("The store does not open (%s): nothing is kept.", type(error).__name__)
+            self._warned = True
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""What clients may ask of stored responses: look up, resume, list, delete."""

@@ -1,0 +1,111 @@
+"""The events of a stored response, told again from any number on, also while they are still being made.
+
+A log is a list of pieces, each of whole frames just as the client got or gets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from ...events.sse import DONE, KEEPALIVE, SSEDecoder, encode
+from ...events.wire import TERMINAL, dumps, loads
+from ..stored.owned_store import OwnedStore
+from ..stored.stored_response import StoredResponse
+
+__all__ = ["END", "EventLog"]
+
+END = b": end\n\n"
+"""The last piece of a log; a comment, which would do no harm in a stream."""
+
+_PATIENCE = 1.0
+"""Seconds to wait for news until it is asked whether the response still runs."""
+
+_TERMINAL = frozenset(name.encode() for name in TERMINAL)
+_NAMES = {"completed": "response.completed", "incomplete": "response.incomplete"}
+
+
+class EventLog:
+    """Reads the log of one response for one client.
+
+    Args:
+        store: where the log is.
+        response_id: whose log it is.
+        after: the sequence number behind which to begin; -1 for the beginning.
+        current: looks the response up again; None if it was deleted.
+        keepalive: seconds of silence after which a comment is sent; 0 for never.
+    """
+
+    def __init__(
+        self,
+        store: OwnedStore,
+        response_id: str,
+        after: int,
+        current: Callable[[], Awaitable[StoredResponse | None]],
+        keepalive: float,
+    ) -> None:
+        self._store = store
+        self._id = response_id
+        self._after = after
+        self._current = current
+        self._keepalive = keepalive
+        self._decoder = SSEDecoder()
+        self._position = 0
+        self._seen = -1
+        self._told_end = False
+        self._pieces: list[bytes] = []
+
+    async def begin(self) -> bool:
+        """Read what is there; tell whether that is anything."""
+        return await self._read(0.0)
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """Give the frames as they come, until the response has ended."""
+        silence = 0.0
+        while True:
+            if not self._pieces:
+                await self._read(_PATIENCE)
+            if self._pieces:
+                silence = 0.0
+                pieces, self._pieces = self._pieces, []
+                if wanted := self._wanted(pieces):
+                    yield wanted
+                if not pieces[-1].endswith(END):
+                    continue
+            stored = await self._current()
+            if stored is None:
+                return
+            if not stored.running and not await self._read(0.0):
+                if not self._told_end:
+                    yield await self._last(stored)
+                return
+            silence += _PATIENCE
+            if self._keepalive and silence >= self._keepalive:
+                silence = 0.0
+                yield KEEPALIVE
+
+    async def _read(self, wait: float) -> bool:
+        pieces = await self._store.read_log(self._id, self._position, wait)
+        self._position += len(pieces)
+        self._pieces += pieces
+        return bool(pieces)
+
+    def _wanted(self, pieces: Sequence[bytes]) -> bytes:
+        """Choose the frames that the client has not got yet. A piece may stand in the log twice."""
+        frames = []
+        for event in self._decoder.feed(b"".join(pieces)):
+            if event.raw is None:
+                frames.append(DONE)
+                continue
+            number = loads(event.data)["sequence_number"]
+            self._seen = max(self._seen, number)
+            self._told_end = self._told_end or event.event in _TERMINAL
+            if number > self._after:
+                self._after = number
+                frames.append(event.raw)
+        return b"".join(frames)
+
+    async def _last(self, stored: StoredResponse) -> bytes:
+        """Make the terminal event of a response that ended without one: its worker has died."""
+        name = _NAMES.get(stored.status, "response.failed")
+        head = dumps({"type": name, "sequence_number": self._seen + 1})[:-1]
+        return encode(name.encode(), b"".join((head, b',"response":', await self._store.body(stored), b"}")))

@@ -1,0 +1,1 @@
+"""What the commands show: an answer as it grows, a picture, a timeline."""

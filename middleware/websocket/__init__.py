@@ -1,0 +1,1 @@
+"""WebSocket mode of the Responses endpoint."""
