@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from commands import run, sse
-from imagecall.middleware import ImageGenerationMiddleware, terminal
+from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.demo import demo_app
 from imagecall.middleware.embedded.llm import available
 from imagecall.middleware.embedded.scripted import scripted_app
+from imagecall.middleware.terminal import terminal
 from kite import painted, stream, usage
 from painters import Painter, png
 from parts import require

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from commands import answers, live, run, sse
-from imagecall.middleware import ImageError, ImageGenerationMiddleware, terminal
+from imagecall.middleware import ImageError, ImageGenerationMiddleware
 from imagecall.middleware.embedded.scripted import scripted_app
+from imagecall.middleware.terminal import terminal
 from kite import painted, stream, usage
 from painters import raising
 from serving import serve
