@@ -108,7 +108,7 @@ class Delivery:
                 self._unsent.append(frames)
             if end < len(chunk):
                 self._on_actions(self._translator.receive(chunk[end:]))
-            if end < len(chunk) or len(self._unsent) != 1 or self.gone:
+            if end < len(chunk) or not frames or len(self._unsent) != 1 or self.gone:
                 await self.flush()
             else:  # the same without a detour
                 self.sent = self._now()
