@@ -10,8 +10,9 @@ import json
 import secrets
 from typing import Any
 
-from imagecall.middleware import ImageGenerationMiddleware, job, leases
+from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.backends.base import ImageRequest, OnPartial
+from imagecall.middleware.background import job, leases
 from model_server import SSE, calling, saying
 from painters import png
 from starlette.types import Receive, Scope, Send
