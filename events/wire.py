@@ -25,6 +25,7 @@ __all__ = [
     "TERMINAL",
     "TEXT_EVENTS",
     "Family",
+    "NestingError",
     "dumps",
     "is_deep",
     "loads",
@@ -34,11 +35,19 @@ _MAX_DEPTH = 200
 _LONG = 64 << 10
 
 
+class NestingError(ValueError):
+    """JSON that is nested so deeply that it could not be written again."""
+
+    def __init__(self) -> None:
+        super().__init__(f"JSON nested too deeply, more than {_MAX_DEPTH} levels")
+
+
 def loads(data: bytes | str) -> Any:
     """Parse JSON. What orjson refuses (lone surrogates, NaN, huge integers) the standard library takes.
 
     Raises:
-        ValueError: it is no JSON at all, or nested so deeply that it could not be written again.
+        NestingError: it is nested more than 200 deep.
+        ValueError: it is no JSON at all.
     """
     try:
         value = orjson.loads(data)
@@ -46,9 +55,9 @@ def loads(data: bytes | str) -> Any:
         try:
             value = json.loads(data)
         except RecursionError as error:
-            raise ValueError("JSON nested too deeply") from error
+            raise NestingError from error
     if _may_be_deep(data) and is_deep(value):
-        raise ValueError("JSON nested too deeply")
+        raise NestingError
     return value
 
 

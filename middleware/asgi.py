@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..events.errors import RequestError
-from ..events.wire import loads
+from ..events.wire import NestingError, loads
 from .answers import cors_headers, send_request_error
 from .backends.base import ImageBackend
 from .backends.routing import make_routing
@@ -37,9 +38,15 @@ log = logging.getLogger("imagecall")
 _NEEDLES = (b"image_generation", b"ig_", b"previous_response_id", b"item_reference")
 """A request without any of these has nothing for us to do, and is not even parsed."""
 
+_ESCAPED = re.compile(rb"\\u00[5-7]")
+"""How JSON may also write a small letter or `_`: nobody must get past us by that."""
+
 
 def _concerns(data: bytes) -> bool:
-    return any(needle in data for needle in _NEEDLES)
+    if any(needle in data for needle in _NEEDLES):
+        return True
+    # Only UTF-16 and UTF-32, which some servers read, have zero bytes.
+    return b"\0" in data or (rb"\u00" in data and _ESCAPED.search(data) is not None)
 
 
 def _new_id(prefix: str) -> str:
@@ -145,6 +152,8 @@ class ImageGenerationMiddleware:
             return None
         try:
             request = loads(body.data)
+        except NestingError as error:
+            raise RequestError(f"The request is {error}.") from None
         except ValueError:
             return None  # the inner application says it better
         if not isinstance(request, dict):

@@ -283,7 +283,7 @@ class Exchange:
         if isinstance(action, KeepPicture):
             self._keeper.keep_picture(self._group, action)
         else:
-            self._delivery.push(self._group.create_task(self._keeper.keep_response(action)))
+            self._delivery.push(self._group.create_task(self._keeper.keep_response(self._group, action)))
 
     async def _tick(self) -> None:
         """Keep the client's connection alive and end what takes too long."""

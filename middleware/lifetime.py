@@ -45,6 +45,7 @@ class Lifetime:
         if not self._settled.is_set():
             self._task.cancel()
         await asyncio.wait([self._task])
+        self._settled.set()  # a task that is cancelled before its first step does nothing itself
 
     async def _own(self, manager: AbstractAsyncContextManager[Any]) -> None:
         try:

@@ -123,7 +123,7 @@ class Runner:
         arguments = dict(call.arguments)
         images: Sequence[Picture] = arguments.pop("images", ())
         mask: Picture | None = arguments.pop("mask", None)
-        found = await self._pictures.resolve([*images, *([] if mask is None else [mask])])
+        found = await self._pictures.resolve(images, mask)
         count = len(images)
         return ImageRequest(**arguments, images=found[:count], mask=None if mask is None else found[count])
 

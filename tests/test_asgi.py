@@ -7,6 +7,7 @@ import gzip
 import json
 import logging
 import re
+from collections.abc import Callable
 from typing import Any
 
 import imagecall.middleware.asgi
@@ -102,6 +103,32 @@ async def test_what_holds_no_word_of_ours_is_not_even_parsed(monkeypatch: pytest
     assert str(client.raised) == "parsed"
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda text: text.replace("image_generation", "\\u0069mage_gener\\u0061tion").encode(),
+        lambda text: text.replace("image_generation", "image\\u005Fgeneration").encode(),
+        lambda text: text.replace("image_generation", "image_gene\\u0072ation").encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.encode("utf-32-be"),
+    ],
+)
+async def test_our_words_are_known_however_json_writes_them(write: Callable[[str], bytes]) -> None:
+    body = write(json.dumps(draw()))
+    assert b"image_generation" not in body
+    client = await ask(middleware(ModelServer(*KITE_TURNS), Painter()), body)
+    assert read_events(client.body) == EXPECTED
+
+
+async def test_a_request_that_is_nested_too_deeply_to_be_lowered_is_refused() -> None:
+    body = json.dumps(draw(metadata=None)).replace("null", "[" * 201 + "]" * 201).encode()
+    client = await ask(middleware(ModelServer(), Painter()), body)
+    assert (client.status, client.json["error"]["message"]) == (
+        400,
+        "The request is JSON nested too deeply, more than 200 levels.",
+    )
+
+
 async def test_a_body_that_does_not_come_whole_passes_with_its_disconnect() -> None:
     inner = Mirror()
     client = Client(middleware(inner, Painter()), OURS, post(), unfinished=True)
@@ -126,6 +153,8 @@ async def test_the_middleware_acts_for_the_models_it_is_told_to(models: str, our
         post("/openai/responses"),
         post("/openai/v1/responses"),
         post("/v1/responses/"),
+        post("//v1//responses"),
+        post("/v1/./x/../responses"),
         post(query_string=b"api-version=preview"),
         post("/api/v1/responses", root_path="/api"),
         post("/api/v1/responses", root_path="/api/"),

@@ -107,8 +107,8 @@ async def test_what_fails_before_it_says_anything_has_failed_in_the_store_too() 
         error = {"code": "server_error", "message": response["error"]["message"]}
         assert response == {**queued, "status": "failed", "error": error}
         events = read_events((await asked(app, "GET", f"/{queued['id']}", "stream=true")).body)
-        assert [one["type"] for one in events] == ["response.failed"]
-        assert events[0]["response"] == response
+        assert [one["type"] for one in events] == ["response.created", "response.failed"]
+        assert events[-1]["response"] == response
 
 
 async def test_what_the_application_raises_after_its_head_is_logged(
@@ -138,7 +138,11 @@ async def test_a_model_server_that_streams_nothing_serves_the_background_too() -
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_store_that_fails_keeps_only_those_from_it_who_would_have_to_ask_it(stream: bool) -> None:
+async def test_a_store_that_fails_keeps_only_those_from_it_who_would_have_to_ask_it(
+    stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("imagecall.middleware.stored.keeper._PAUSES", (0.0,) if stream else (60.0,))
+
     class Broken(MemoryStore):
         async def put(self, key: str, value: bytes, *, ttl: float) -> None:
             raise ConnectionError

@@ -74,7 +74,7 @@ async def test_before_the_head_a_send_that_raises_counts_as_well() -> None:
 @both_ways
 async def test_in_the_midst_of_a_turn(leave: Leave) -> None:
     said, listener = asyncio.Event(), Listener()
-    server = ModelServer([*KITE_TURNS[1][:5], said, KITE_TURNS[1][4], listener])
+    server = ModelServer([*KITE_TURNS[1][:5], said, KITE_TURNS[1][5], listener])
     async with conversation(middleware(server, Painter()), draw()) as client:
         await client.heard(b"output_text.delta")
         heard = len(client.messages)

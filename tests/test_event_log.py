@@ -7,6 +7,7 @@ from imagecall.middleware.store import MemoryStore
 from imagecall.middleware.stored.owned_store import OwnedStore
 from imagecall.middleware.stored.stored_response import StoredResponse
 from imagecall.middleware.surface.event_log import END, EventLog
+from rules import read_events
 
 
 def frame(number: int, kind: str = "response.output_text.delta") -> bytes:
@@ -61,6 +62,26 @@ async def test_a_log_that_lacks_its_end_gets_one() -> None:
             b'{"type":"response.%b","sequence_number":1,"response":{"id":"resp_1","status":"%b","output":[]}}'
         )
         assert body == frame(0) + encode(b"response." + name, data % (name, status.encode()))
+
+
+async def test_a_response_that_ended_without_a_word_begins_as_every_stream() -> None:
+    assert read_events(await told(Store([], [], []), "failed")) == [
+        {
+            "type": "response.created",
+            "sequence_number": 0,
+            "response": {"id": "resp_1", "status": "queued", "error": None, "output": []},
+        },
+        {
+            "type": "response.failed",
+            "sequence_number": 1,
+            "response": {"id": "resp_1", "status": "failed", "output": []},
+        },
+    ]
+
+
+async def test_the_end_of_a_log_that_is_lost_comes_after_what_the_client_has() -> None:
+    (last,) = read_events(await told(Store([], [], []), after=7))
+    assert (last["type"], last["sequence_number"]) == ("response.completed", 8)
 
 
 async def test_pieces_that_stand_in_the_log_twice_are_told_once() -> None:

@@ -225,6 +225,8 @@ async def test_what_was_decided_is_done_even_if_the_application_cancels_its_own_
         sending.cancel()
         await asyncio.wait([sending])
         assert sending.cancelled()
+        if not last:
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
 
     server = ModelServer(Answer([hasty], complete=False), *turns[1:])
     async with conversation(middleware(server, Painter()), draw()) as client:

@@ -71,6 +71,13 @@ async def test_a_name_that_changes_its_address_after_the_check_is_not_asked_agai
     assert len(names.asked) == 1
 
 
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "0177.0.0.1", "1.2.3.4.5", "8.8.8"])
+async def test_a_number_that_is_no_plain_address_is_no_host(host: str) -> None:
+    names = Names([PUBLIC])
+    assert (await refused(fetcher(names), f"http://{host}:9/"))[0] == "image_url_not_allowed"
+    assert names.asked == []
+
+
 async def test_any_of_the_checked_addresses_will_do() -> None:
     async with site(answer()) as (host, _):
         addresses = ["::1", PUBLIC]  # nobody listens at the first

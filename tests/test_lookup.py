@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from imagecall.events.known import Known
 from imagecall.events.pictures import Picture
+from imagecall.middleware.store import Store
+from imagecall.middleware.stored import lookup
 from imagecall.middleware.stored.lookup import conversation_id, reach_of
 from imagecall.middleware.stored.owned_store import OwnedStore
 from owning import DATA, KITE, SKY, TEXT, refusal, response
@@ -168,6 +171,45 @@ async def test_an_id_of_somebody_else_an_inner_one_and_a_gone_one_are_refused_in
             "previous_response_id",
             "previous_response_not_found",
         )
+
+
+@pytest.mark.parametrize("operation", ["put", "get"])
+async def test_a_response_that_the_store_has_lost_is_left_to_the_model_server(
+    operation: str, store: Store, mine: OwnedStore, yours: OwnedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works = getattr(store, operation)
+
+    async def fails(key: str, *args: Any, **how: Any) -> Any:
+        if ":response:" in key:
+            raise ConnectionError
+        return await works(key, *args, **how)
+
+    monkeypatch.setattr(store, operation, fails)
+    await mine.keep_response(response())
+    assert await mine.response("resp_1") is None
+    assert await mine.known({"previous_response_id": "resp_1"}) == Known()
+    for owned, name in ((yours, "resp_1"), (mine, "resp_inner")):
+        assert (await refusal(owned.response(name)))[0] == 404
+
+
+async def test_too_many_references_are_refused_before_the_store_is_asked(
+    store: Store, mine: OwnedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "_MAX_REFERENCES", 60)
+    await mine.keep_response(response())
+    names = ["msg_1", *(f"msg_{number}" for number in range(100, 159))]
+    given = [{"type": "item_reference", "id": name} for name in (*names, *names)]
+    assert await mine.known({"input": given}) == Known(items={"msg_1": TEXT})
+    monkeypatch.setattr(store, "get", None)
+    assert await refusal(mine.known({"input": [*given, {"id": "ig_1"}]})) == (
+        400,
+        (
+            "The input names 61 items by their ids alone, more than the 60 that are looked up; "
+            "send the items themselves, or go on with 'previous_response_id'."
+        ),
+        "input",
+        None,
+    )
 
 
 async def test_an_item_of_somebody_else_does_not_reach_the_model_server(

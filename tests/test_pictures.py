@@ -209,6 +209,17 @@ async def test_a_picture_beyond_the_limits_is_refused() -> None:
     assert await resolved(pictures(max_bytes=len(PNG), max_pixels=48 * 32), Picture(data=text(PNG))) == [PNG]
 
 
+async def test_a_mask_comes_behind_the_pictures_and_is_told_from_them() -> None:
+    whole = await pictures().resolve([Picture(data=text(PNG))], Picture(data=text(WEBP)))
+    assert [image.data for image in whole] == [PNG, WEBP]
+    with pytest.raises(ImageError) as caught:
+        await pictures().resolve([Picture(data=text(PNG))], Picture(data=text(b"<svg/>")))
+    assert (caught.value.code, caught.value.message) == (
+        "not_an_image",
+        f"The mask cannot be used. {NO_PICTURE}",
+    )
+
+
 async def test_one_bad_picture_stops_the_others() -> None:
     stopped = asyncio.Event()
     begun = asyncio.Event()

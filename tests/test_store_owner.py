@@ -12,7 +12,7 @@ from imagecall.middleware.store import MemoryStore
 from model_server import KITE_TURNS, Answer, ModelServer, saying
 from painters import Painter
 from surface import final, get
-from waiting import settle
+from waiting import Clock, settle
 
 
 class Cellar(MemoryStore):
@@ -63,6 +63,41 @@ async def test_a_store_that_does_not_open_costs_nothing_but_what_it_would_keep(
         assert caplog.messages == [told]
     assert len(cellar.opened) == 3
     assert cellar.closed == cellar.opened[2:]
+
+
+async def test_a_store_that_opens_slowly_is_waited_for_once(caplog: pytest.LogCaptureFixture) -> None:
+    class Heavy(Cellar):
+        """A store whose door is hard to open."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.door = asyncio.Event()
+
+        async def __aenter__(self) -> Self:
+            await self.door.wait()
+            return await super().__aenter__()
+
+    clock, heavy = Clock(), Heavy()
+    app = middleware(ModelServer(*KITE_TURNS, *KITE_TURNS, *KITE_TURNS), Painter(), store=heavy)
+    async with lifespan(app):
+        first = asyncio.create_task(ask(app, draw(), owners=1))
+        await settle()
+        await clock.forward(9.9)
+        assert not first.done()
+        await clock.forward(0.2)
+        assert final(await first)["status"] == "completed"
+        second = asyncio.create_task(ask(app, draw()))
+        for _ in range(9):
+            await settle()
+        assert second.done()
+        assert final(await second)["status"] == "completed"
+        assert caplog.messages == ["The store does not open (TimeoutError): nothing is kept."]
+        heavy.door.set()
+        await settle()
+        response = final(await ask(app, draw()))
+        assert (await get(app, response["id"])).json == response
+    assert len(heavy.opened) == 1
+    assert heavy.closed == heavy.opened
 
 
 async def test_the_background_needs_a_store_that_is_open() -> None:

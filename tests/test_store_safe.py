@@ -20,7 +20,7 @@ class Moody:
     """A store of somebody else's that works as long as it has nothing to complain of."""
 
     def __init__(self) -> None:
-        self.trouble: Exception | None = None
+        self.trouble: BaseException | None = None
         self.asked = 0
         self.hangs = False
         self.kept = MemoryStore(entries=100, max_bytes=1 << 20)
@@ -79,15 +79,18 @@ OPERATIONS: dict[str, tuple[Callable[[SafeStore], Awaitable[Any]], Any, Any]] = 
 }
 
 
+@pytest.mark.parametrize(
+    "trouble", [OSError("redis://user:secret@host says no"), asyncio.CancelledError()], ids=repr
+)
 @pytest.mark.parametrize("name", OPERATIONS)
-async def test_an_operation_that_fails_is_as_if_nothing_were_there(name: str) -> None:
+async def test_an_operation_that_fails_is_as_if_nothing_were_there(name: str, trouble: BaseException) -> None:
     perform, result, otherwise = OPERATIONS[name]
     moody = Moody()
     store = SafeStore(moody)
     await moody.kept.put("key", b"value", ttl=60)
     await moody.kept.append("log", b"piece", ttl=60)
     assert await perform(store) == result
-    moody.trouble = OSError("redis://user:secret@host says no")
+    moody.trouble = trouble
     assert await perform(store) == otherwise
     moody.trouble = None
     assert await perform(store) == result

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from asgi import ask, draw, middleware, post
+from asgi import Client, ask, draw, middleware, post
 from model_server import JSON, KITE_TURNS, Answer, ModelServer, calling
 from painters import Painter
 from surface import asking, delete, final, get, missing
+from waiting import Clock
 
 ME = (b"authorization", b"Bearer mine")
 GONE = Answer([b"{}"], status=404, headers=JSON)
@@ -44,15 +46,63 @@ async def test_a_deleted_response_is_deleted_turn_by_turn_at_the_model_server_to
 async def test_that_the_model_server_cannot_delete_a_turn_is_logged_and_no_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    server = ModelServer(*KITE_TURNS, Answer([OSError("no")], status=0), Answer([b"no"], status=500))
+    for trouble in (OSError("no"), asyncio.CancelledError()):
+        server = ModelServer(*KITE_TURNS, Answer([trouble], status=0), Answer([b"no"], status=500))
+        app = middleware(server, Painter())
+        await ask(app, draw())
+        assert (await delete(app, "resp_up1")).json["deleted"] is True
+        told = "a turn was not deleted: the "
+        assert caplog.messages == [
+            f"{told}inner application raised {type(trouble).__name__}",
+            f"{told}model server answered with status 500",
+        ]
+        caplog.clear()
+
+
+async def test_a_model_server_that_does_not_answer_holds_no_deletion_up_for_ever(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    never = asyncio.Event()
+    server = ModelServer(*KITE_TURNS, Answer([never], status=0), Answer([b"{}"], headers=JSON))
     app = middleware(server, Painter())
     await ask(app, draw())
-    assert (await delete(app, "resp_up1")).json["deleted"] is True
-    told = "a turn was not deleted: the "
-    assert caplog.messages == [
-        f"{told}inner application raised OSError",
-        f"{told}model server answered with status 500",
-    ]
+    deleting = asyncio.create_task(delete(app, "resp_up1"))
+    await server.was_asked(3)
+    await clock.forward(9.9)
+    assert len(server.asked) == 3
+    await clock.forward(0.2)
+    assert (await deleting).json["deleted"] is True
+    assert len(server.asked) == 4
+    assert caplog.messages == ["a turn was not deleted: the inner application raised TimeoutError"]
+
+
+async def test_who_is_to_cancel_a_deletion_is_obeyed() -> None:
+    server = ModelServer(*KITE_TURNS, Answer([asyncio.Event()], status=0))
+    app = middleware(server, Painter())
+    await ask(app, draw())
+    client = Client(app, b"", post("/v1/responses/resp_up1", method="DELETE"))
+    deleting = asyncio.create_task(client.run())
+    await server.was_asked(3)
+    deleting.cancel()
+    await deleting
+    assert isinstance(client.raised, asyncio.CancelledError)
+    assert len(server.asked) == 3
+
+
+async def test_what_an_application_does_after_its_answer_to_a_deletion_may_take_its_time() -> None:
+    clock = Clock()
+    goes_on = asyncio.Event()
+    slow = Answer([b"{}"], headers=JSON, afterwards=[goes_on])
+    server = ModelServer(*KITE_TURNS, slow, Answer([b"{}"], headers=JSON))
+    app = middleware(server, Painter())
+    await ask(app, draw())
+    deleting = asyncio.create_task(delete(app, "resp_up1"))
+    await server.was_asked(3)
+    await clock.forward(60)
+    goes_on.set()
+    assert (await deleting).json["deleted"] is True
+    assert not server.cancelled.is_set()
 
 
 async def test_an_application_that_waits_for_its_client_to_go_is_told_so_after_its_answer() -> None:

@@ -90,6 +90,23 @@ async def test_a_binary_message_closes_the_connection_and_cancels_what_runs() ->
     assert painter.cancelled == [KITE]
 
 
+async def test_nothing_is_said_after_the_connection_was_closed() -> None:
+    closed = asyncio.Event()
+
+    async def go_on(_: Receive, send: Send) -> None:
+        await closed.wait()
+        await send({"type": "http.response.body", "body": b"".join(saying("Hi")), "more_body": True})
+
+    server = ModelServer([saying("Hi")[0], go_on])
+    async with connected(middleware(server, Painter()), stays=True) as client:
+        client.say(TEXT)
+        await client.heard(2)
+        client.say(b"\x00")
+        await client.heard(3)
+        closed.set()
+    assert client.types == ["response.created"]
+
+
 async def test_a_second_request_is_refused_while_one_runs_and_does_the_running_one_no_harm() -> None:
     painter = Painter(waits=True)
     server = ModelServer(*KITE_TURNS, saying("Hi"))

@@ -172,6 +172,11 @@ async def test_an_error_repeats_no_endless_path(folder: Path) -> None:
     assert message == f"There is no readable picture file '{'x' * 200}…' in the workspace."
 
 
+async def test_a_path_that_no_system_takes_is_not_even_resolved(folder: Path) -> None:
+    assert await workspace(folder).read("./" * 2_044 + "cat.png") == PICTURE
+    assert (await refused(folder, "./" * 2_045 + "cat.png"))[0] == "image_not_found"
+
+
 async def test_a_file_of_the_greatest_length_is_read_and_a_longer_one_is_not(folder: Path) -> None:
     size = len(PICTURE)
     assert await workspace(folder, max_bytes=size).read("cat.png") == PICTURE

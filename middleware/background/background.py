@@ -36,20 +36,28 @@ class Background:
         self._jobs: dict[str, Job] = {}
         self._group: asyncio.TaskGroup
         self._life: Lifetime | None = None
+        self._stopping = False
 
     async def run(self, job: Job, exchange: Exchange, body: bytes, receive: Receive) -> None:
-        """Begin a response, and serve the client that asked for it as long as it listens."""
+        """Begin a response, and serve the client that asked for it as long as it listens.
+
+        Raises:
+            RuntimeError: the server stops.
+        """
         if self._life is None:
             self._group = asyncio.TaskGroup()
             self._life = Lifetime(self._group, "The background", RuntimeError("the server stops"))
         await self._life.opened()
+        if self._stopping:
+            raise RuntimeError("the server stops")
+        job.exchange = exchange
         self._jobs[job.id] = job
-        self._group.create_task(self._run(job, exchange, body))
+        self._group.create_task(self._run(job, body))
         await job.follower.serve(receive)
 
-    async def _run(self, job: Job, exchange: Exchange, body: bytes) -> None:
+    async def _run(self, job: Job, body: bytes) -> None:
         try:
-            await job.run(exchange, body)
+            await job.run(body)
         except Exception:
             log.exception("%s failed in the background", job.id)
         finally:
@@ -94,7 +102,9 @@ class Background:
 
     async def close(self) -> None:
         """End all responses that run here, and wait until they have ended."""
+        self._stopping = True
         await asyncio.gather(*(job.stop() for job in [*self._jobs.values()]))
         if self._life is not None:
             await self._life.close()
             self._life = None
+        self._stopping = False

@@ -44,6 +44,7 @@ class Job:
     Attributes:
         id: the response's.
         follower: the client.
+        exchange: makes the response; to be set before anything is done with it.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Job:
     ) -> None:
         self.id: str = body["id"]
         self.follower = Follower()
+        self.exchange: Exchange
         self._body = body
         self._keeper = keeper
         self._leases = leases
@@ -65,7 +67,6 @@ class Job:
         self._unlogged: list[bytes] = []
         self._news = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
-        self._exchange: Exchange
 
     # -- what the exchange takes for the client ------------------------------------------------
 
@@ -102,19 +103,18 @@ class Job:
 
     # -- its tasks -----------------------------------------------------------------------------
 
-    async def run(self, exchange: Exchange, body: bytes) -> None:
+    async def run(self, body: bytes) -> None:
         """Make the response; `body` is turn one's.
 
         What the inner application raises comes out of the client's request, as long as the client has
         been told nothing; later it is logged.
         """
-        self._exchange = exchange
         error: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as self._group:
                 self._group.create_task(self._record())
                 try:
-                    await exchange.run(body)
+                    await self.exchange.run(body)
                 except (Exception, asyncio.CancelledError) as raised:
                     if from_outside():
                         raise
@@ -128,12 +128,12 @@ class Job:
     async def cancel(self) -> None:
         """End the response as its client wishes, who knows of it; then this is in the store."""
         self._ending = "cancelled"
-        await self._exchange.cancel()
+        await self.exchange.cancel()
         await self._keeper.keep_state(self._ended(), last=True)
 
     async def stop(self) -> None:
         """End the response because the server stops; then this is in the store."""
-        await self._exchange.abandon("this server stops")
+        await self.exchange.abandon("this server stops")
         if self._accepted:
             await self._keeper.keep_state(self._ended(), last=True)
 
@@ -145,7 +145,8 @@ class Job:
             await self._heard()
         if not await self._leases.hold(self.id) and not self._stream:
             self._accepted = False  # as far as the client will ever know
-            await self._exchange.abandon("the store is out of order, and nobody could ask for the response")
+            self._keeper.give_up()
+            await self.exchange.abandon("the store is out of order, and nobody could ask for the response")
             return
         self._beating = self._group.create_task(self._beat())
         await self._keeper.keep_state(self._body)

@@ -52,8 +52,8 @@ class Pictures:
         self._max_bytes = max_bytes
         self._max_pixels = max_pixels
 
-    async def resolve(self, pictures: Sequence[Picture]) -> tuple[Image, ...]:
-        """Get all of `pictures`, side by side, in their order.
+    async def resolve(self, pictures: Sequence[Picture], mask: Picture | None = None) -> tuple[Image, ...]:
+        """Get all of `pictures`, side by side, in their order, and behind them the mask, if there is one.
 
         Raises:
             ImageError: one of them is gone, may not be had, or is no PNG, JPEG, WebP or GIF within
@@ -61,23 +61,26 @@ class Pictures:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._image(picture)) for picture in pictures]
+                tasks = [group.create_task(self._image(one, _no_use(one))) for one in pictures]
+                if mask is not None:
+                    tasks.append(group.create_task(self._image(mask, "The mask cannot be used.")))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return tuple(task.result() for task in tasks)
 
-    async def _image(self, picture: Picture) -> Image:
+    async def _image(self, picture: Picture, no_use: str) -> Image:
+        """Get one; `no_use` is what to say if the bytes are not fit for it."""
         if picture.data is not None:
             encoded: str | bytes = picture.data
         elif picture.url is not None:
-            return self._read(picture, await self._fetched(picture.url))
+            return self._read(await self._fetched(picture.url), no_use)
         elif picture.path is not None:
-            return self._read(picture, await self._from_workspace(picture.path))
+            return self._read(await self._from_workspace(picture.path), no_use)
         else:
             encoded = await self._stored(picture.id)
         if len(encoded) < _LARGE:
-            return self._decode(picture, encoded)
-        return await asyncio.to_thread(self._decode, picture, encoded)
+            return self._decode(encoded, no_use)
+        return await asyncio.to_thread(self._decode, encoded, no_use)
 
     async def _fetched(self, url: str) -> bytes:
         if self._fetcher is None:
@@ -98,22 +101,26 @@ class Pictures:
             )
         return encoded
 
-    def _decode(self, picture: Picture, encoded: str | bytes) -> Image:
+    def _decode(self, encoded: str | bytes, no_use: str) -> Image:
         try:
             data = decode_base64(encoded, max_bytes=self._max_bytes)
         except ImageError as error:
-            raise _unusable(picture, error) from error
-        return self._read(picture, data)
+            raise _unusable(no_use, error) from error
+        return self._read(data, no_use)
 
-    def _read(self, picture: Picture, data: bytes) -> Image:
+    def _read(self, data: bytes, no_use: str) -> Image:
         """Believe the bytes alone, wherever they come from."""
         try:
             return read_image(data, max_bytes=self._max_bytes, max_pixels=self._max_pixels)
         except ImageError as error:
-            raise _unusable(picture, error) from error
+            raise _unusable(no_use, error) from error
 
 
-def _unusable(picture: Picture, error: ImageError) -> ImageError:
+def _unusable(no_use: str, error: ImageError) -> ImageError:
+    return ImageError(f"{no_use} {error.message}", code=error.code)
+
+
+def _no_use(picture: Picture) -> str:
     """Say which picture is meant: the model must not take it for the one that it asked for."""
     if picture.url is not None:
         which = "The picture at the given URL"
@@ -121,4 +128,4 @@ def _unusable(picture: Picture, error: ImageError) -> ImageError:
         which = f"The picture {picture.path[:200]!r}"
     else:
         which = f"The picture {picture.id}" if picture.id else "A picture from the user"
-    return ImageError(f"{which} cannot be edited. {error.message}", code=error.code)
+    return f"{which} cannot be edited."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 from pathlib import Path
@@ -14,6 +15,8 @@ __all__ = ["Workspace"]
 
 _MAX_SHOWN = 200
 """Characters of a path that an error repeats."""
+_MAX_PATH = 4096
+"""Characters of a path that is looked for; systems take no longer ones, and resolving one takes its time."""
 
 
 class Workspace:
@@ -45,8 +48,7 @@ class Workspace:
         shown = repr(path if len(path) <= _MAX_SHOWN else path[:_MAX_SHOWN] + "…")
         try:
             root = os.path.realpath(self._folder)
-            # Free of links now; should one come in between, opening what it replaced fails.
-            real = Path(os.path.realpath(self._folder / path))
+            real = _resolved(self._folder, path)
             inside = real.is_relative_to(root)
             data = self._read_regular(root, real.relative_to(root)) if inside else None
         except (OSError, ValueError):  # the latter for what can be no path: a NUL, a lone surrogate
@@ -77,3 +79,10 @@ class Workspace:
                 return None
             data = file.read(self._max_bytes + 1)  # it may grow meanwhile
         return data if len(data) <= self._max_bytes else None
+
+
+def _resolved(folder: Path, path: str) -> Path:
+    """Free a path of links. Should one come in afterwards, opening what it replaced fails."""
+    if len(path) > _MAX_PATH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    return Path(os.path.realpath(folder / path))

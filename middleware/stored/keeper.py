@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ...events.actions import KeepPicture, KeepResponse
@@ -15,9 +16,17 @@ from .stored_response import StoredResponse
 
 __all__ = ["Keeper"]
 
+_PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between the attempts to keep what a store in trouble does not take."""
+
+Keep = Callable[[], Awaitable[bool]]
+
 
 class Keeper:
     """What is kept of one response.
+
+    Of a response in the background nobody else has anything. There what a store does not take at once is
+    offered to it again for some seconds, while everything else goes on.
 
     Args:
         store: where it is kept.
@@ -39,13 +48,19 @@ class Keeper:
         self._input = [{"role": "user", "content": given}] if isinstance(given, str) else given
         self._reach = reach_of(known)
         self._conversation = conversation_id(request)
-        self._background = request.get("background") is True
+        self._background = self._patient = request.get("background") is True
         self._pictures: list[asyncio.Task[None]] = []
+        self._late: list[asyncio.Task[None]] = []
         self._lock = asyncio.Lock()
+
+    def give_up(self) -> None:
+        """Offer nothing to the store a second time: nobody will ask for the response."""
+        self._patient = False
 
     def keep_picture(self, group: asyncio.TaskGroup, picture: KeepPicture) -> None:
         """Begin to keep a picture; nobody waits for it before the response's end."""
-        self._pictures.append(group.create_task(self.store.keep_picture(picture.item, picture.data)))
+        keep = partial(self.store.keep_picture, picture.item, picture.data)
+        self._pictures.append(group.create_task(self._begin(group, keep)))
 
     async def keep_state(self, body: Mapping[str, Any], *, last: bool = False) -> None:
         """Keep what a response has come to, unless it has ended; with `last` it ends by that."""
@@ -53,20 +68,36 @@ class Keeper:
             if self.kept is None:
                 stored = self._stored(body)
                 self.kept = stored if last else None
-                await self.store.keep_response(stored)
+                if not await self.store.keep_response(stored) and last and self._patient:
+                    await _again(partial(self.store.keep_response, stored))
 
-    async def keep_response(self, response: KeepResponse) -> None:
+    async def keep_response(self, group: asyncio.TaskGroup, response: KeepResponse) -> None:
         """Keep a response that is complete, once its pictures are there."""
         if self._pictures:
             await asyncio.wait(self._pictures)
         async with self._lock:
             self.kept = self._stored(response.response, response.upstream, response.owed)
-            await self.store.keep_response(self.kept)
+            keep = partial(self.store.keep_response, self.kept)
+            if self._late:
+                group.create_task(self._keep_last(keep))
+            else:
+                await self._begin(group, keep)
 
     async def keep_log(self) -> None:
         """Keep all that the client was sent, if it was a response at all."""
         if self.kept is not None and self.frames:
             await self.store.log(self.kept.id, b"".join((*self.frames, END)))
+
+    async def _begin(self, group: asyncio.TaskGroup, keep: Keep) -> None:
+        """Try to keep something."""
+        if not await keep() and self._patient:
+            self._late.append(group.create_task(_again(keep)))
+
+    async def _keep_last(self, keep: Keep) -> None:
+        """Keep a response whose pictures are late: who reads that it is complete reads no further."""
+        await asyncio.wait(self._late)
+        if not await keep():
+            await _again(keep)
 
     def _stored(
         self,
@@ -86,3 +117,10 @@ class Keeper:
             background=self._background,
             owed=owed,
         )
+
+
+async def _again(keep: Keep) -> None:
+    for pause in _PAUSES:
+        await asyncio.sleep(pause)
+        if await keep():
+            return

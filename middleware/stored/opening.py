@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager
 
@@ -16,6 +17,9 @@ from .safe import SafeStore
 __all__ = ["StoreOwner"]
 
 log = logging.getLogger("imagecall")
+
+_PATIENCE = 10.0
+"""Seconds for which a request waits for the store to open."""
 
 
 class StoreOwner:
@@ -34,6 +38,7 @@ class StoreOwner:
         self._ttl = ttl
         self._life: Lifetime | None = None
         self._warned = False
+        self._late = False
 
     async def owned(self, scope: Scope) -> OwnedStore | None:
         """Return what belongs to the owner of a request; None where nothing is kept."""
@@ -47,14 +52,20 @@ class StoreOwner:
             await self._life.close()
 
     async def _opened(self, store: SafeStore) -> bool:
-        """Open the store if it is not. If it does not open, the next caller tries again."""
+        """Open the store if it is not. If it does not open, the next caller tries again.
+
+        One that takes too long may go on; after the first callers nobody waits for it.
+        """
         if self._life is None or self._life.over:
             self._life = Lifetime(store, "The store", RuntimeError("the store was not opened"))
         try:
-            await self._life.opened()
+            async with asyncio.timeout(0 if self._late else _PATIENCE):
+                await self._life.opened()
         except Exception as error:  # noqa: BLE001  anybody's store may raise anything
+            self._late = isinstance(error, TimeoutError)
             if not self._warned:
                 log.warning("The store does not open (%s): nothing is kept.", type(error).__name__)
             self._warned = True
             return False
+        self._late = False
         return True

@@ -59,29 +59,34 @@ class OwnedStore:
 
     # -- keeping -------------------------------------------------------------------------------
 
-    async def keep_picture(self, item: Mapping[str, Any], data: bytes) -> None:
-        """Keep a finished picture.
+    async def keep_picture(self, item: Mapping[str, Any], data: bytes) -> bool:
+        """Keep a finished picture; return whether that succeeded.
 
         Args:
             item: the image item as the client sees it; its `result` is not needed.
             data: bare base64.
         """
         name = str(item["id"])
-        await asyncio.gather(
-            self._put(self._keys.of("picture", name), data),
-            self._keep_item(item),
+        return all(
+            await asyncio.gather(
+                self._put(self._keys.of("picture", name), data),
+                self._keep_item(item),
+            )
         )
 
-    async def keep_response(self, response: StoredResponse) -> None:
+    async def keep_response(self, response: StoredResponse) -> bool:
         """Keep a response, in place of an earlier state of the same one, and all that belongs to it.
 
         That is each item of its output by id, the pictures of its input, what is in reach of the next
         turn and of the conversation, and the upstream ids, which no client may ask for. A response in
         the background that was deleted meanwhile is not kept again.
+
+        Returns:
+            whether the response itself was kept, or need not be.
         """
         key = self._keys.of("response", response.id)
         if response.background and await self._store.get(key) is GONE:
-            return
+            return True
         taken = await _taken(response)
         earlier = await self._lookup.there(name for name in taken.reach if name not in taken.pictures)
         sent = (name for name in taken.reach if name in taken.pictures or name in earlier)
@@ -98,17 +103,20 @@ class OwnedStore:
             together(self._keep_item(item) for item in stored.named),
             together(self._put(mark(name), NOBODY) for name in {*stored.upstream} - {stored.id}),
         )
-        await asyncio.gather(
+        kept, *_ = await asyncio.gather(
             self._put(key, stored.encode()),
             self._put(mark(stored.id), self._keys.owner),
             *(self._keep_conversation(name, stored) for name in filter(None, (stored.conversation,))),
         )
+        return kept
 
-    async def _keep_item(self, item: Mapping[str, Any]) -> None:
+    async def _keep_item(self, item: Mapping[str, Any]) -> bool:
         name = str(item["id"])
-        await asyncio.gather(
-            self._put(self._keys.of("item", name), dumps(without_result(item))),
-            self._put(mark(name), self._keys.owner),
+        return all(
+            await asyncio.gather(
+                self._put(self._keys.of("item", name), dumps(without_result(item))),
+                self._put(mark(name), self._keys.owner),
+            )
         )
 
     async def _keep_given(self, name: str, data: bytes, taken: TakenInput) -> None:
@@ -120,12 +128,12 @@ class OwnedStore:
             await self._put(key, dumps(taken.given[name]))
         await self._put(self._keys.of("picture", name), data)
 
-    async def _keep_conversation(self, name: str, stored: StoredResponse) -> None:
+    async def _keep_conversation(self, name: str, stored: StoredResponse) -> bool:
         state = {"reach": stored.reach, "owed": [dict(output) for output in stored.owed]}
-        await self._put(self._keys.of("conversation", name), dumps(state))
+        return await self._put(self._keys.of("conversation", name), dumps(state))
 
-    async def _put(self, key: str, value: bytes) -> None:
-        await self._store.put(key, value, ttl=self._ttl)
+    async def _put(self, key: str, value: bytes) -> bool:
+        return await self._store.put(key, value, ttl=self._ttl)
 
     # -- what clients ask for ------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ A log is a list of pieces, each of whole frames just as the client got or gets t
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from ...events.sse import DONE, KEEPALIVE, SSEDecoder, encode
 from ...events.wire import TERMINAL, dumps, loads
@@ -105,7 +106,17 @@ class EventLog:
         return b"".join(frames)
 
     async def _last(self, stored: StoredResponse) -> bytes:
-        """Make the terminal event of a response that ended without one: its worker has died."""
-        name = _NAMES.get(stored.status, "response.failed")
-        head = dumps({"type": name, "sequence_number": self._seen + 1})[:-1]
+        """Make the terminal event of a response that ended without one: its worker has died.
+
+        If nothing was ever said, the event with which every stream begins is made, too.
+        """
+        number = max(self._seen, self._after) + 1
+        last = (_NAMES.get(stored.status, "response.failed"), stored)
+        if number:
+            return await self._event(number, *last)
+        created = replace(stored, body={**stored.body, "status": "queued", "error": None})
+        return await self._event(0, "response.created", created) + await self._event(1, *last)
+
+    async def _event(self, number: int, name: str, stored: StoredResponse) -> bytes:
+        head = dumps({"type": name, "sequence_number": number})[:-1]
         return encode(name.encode(), b"".join((head, b',"response":', await self._store.body(stored), b"}")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -71,7 +72,10 @@ class Routes:
 
 
 def _path(scope: Scope) -> str:
+    """Return the path below the mount, tidied as some servers do it: `//` merged, `.` and `..` resolved."""
     path: str = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
+    if "//" in path or "/." in path:
+        path = posixpath.normpath(f"/{path.lstrip('/')}")
     return path.rstrip("/")
 
 

@@ -8,11 +8,15 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Scope
 
+from ..cancellation import from_outside
 from ..turns import turn_scope
 
 __all__ = ["delete_upstream"]
 
 log = logging.getLogger("imagecall")
+
+_PATIENCE = 10.0
+"""Seconds for one turn; nothing else would end a deletion at a model server that does not answer."""
 
 _NOT_THERE = (404, 405, 501)
 """Answers of servers that store nothing, and of those that have no such request."""
@@ -29,7 +33,9 @@ async def delete_upstream(app: ASGIApp, scope: Scope, identifiers: tuple[str, ..
     for identifier in identifiers:
         try:
             status = await _delete(app, _scope(scope, identifier))
-        except Exception as error:  # noqa: BLE001  to the client the response is deleted all the same
+        except (Exception, asyncio.CancelledError) as error:  # to the client it is deleted all the same
+            if isinstance(error, asyncio.CancelledError) and from_outside():
+                raise
             log.warning("a turn was not deleted: the inner application raised %s", type(error).__name__)
             continue
         if not 200 <= status < 300 and status not in _NOT_THERE:
@@ -63,6 +69,8 @@ async def _delete(app: ASGIApp, scope: Scope) -> int:
             status = message["status"]
         elif not message.get("more_body", False):
             answered.set()
+            deadline.reschedule(None)  # what the application does afterwards may take its time
 
-    await app(scope, receive, send)
+    async with asyncio.timeout(_PATIENCE) as deadline:
+        await app(scope, receive, send)
     return status

@@ -231,3 +231,4 @@ class ResponsesSocket:
     async def _close(self, code: int, reason: str) -> None:
         await self._say({"type": "websocket.close", "code": code, "reason": reason})
         self._closed = True
+        self._gone.set()  # at once: what still runs may say no more
