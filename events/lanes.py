@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-import orjson
+from orjson import JSONDecodeError, loads
 
+from .response import ClientResponse
 from .sse import ServerSentEvent, encode
 from .turn_events import Delta, Part
 from .wire import dumps
@@ -23,7 +24,7 @@ _NUMBER = re.compile(rb'"sequence_number": ?(\d+)(?=[,}])')
 
 
 class _Shape(NamedTuple):
-    """A frame without its text, a JSON string, and its number, if it has one.
+    """A frame without its text and its number, if it has one. The text's quotes stand in what is around it.
 
     Attributes:
         before: stands before the text.
@@ -45,74 +46,84 @@ class Lane:
 
     Args:
         part: the text.
+        client: has the client's next number.
         number: the server's next number; means nothing if it sends none.
         asked: the shape of the server's frames.
         told: the shape of the client's.
+        max_event: bytes of one event of the server.
+
+    Attributes:
+        used: whether a frame was taken.
     """
 
-    __slots__ = ("_before", "_behind", "_middle", "_number", "_said", "_same", "_told")
+    __slots__ = (
+        "_before",
+        "_behind",
+        "_client",
+        "_max_event",
+        "_middle",
+        "_number",
+        "_said",
+        "_same",
+        "_start",
+        "_told",
+        "used",
+    )
 
-    def __init__(self, part: Part, number: int, asked: _Shape, told: _Shape) -> None:
+    def __init__(
+        self, part: Part, client: ClientResponse, number: int, asked: _Shape, told: _Shape, max_event: int
+    ) -> None:
         self._said = part.pieces
+        self._client = client
         self._number = number
         self._before, self._middle, self._behind = asked
+        self._start = len(asked.before) - 1
         self._told = told
         self._same = told == asked
+        self._max_event = max_event
+        self.used = False
 
-    def take(self, chunk: bytes, start: int, number: int) -> tuple[int, int, bytes]:
-        """Take as many frames as possible from `start` on, where one begins; note what they say.
+    def take(self, frame: bytes) -> bytes:
+        """Take the next frame, and note what it says.
 
         Args:
-            chunk: what the server sent.
-            start: where a frame begins in it.
-            number: the client's next number.
+            frame: what the server sent from where a frame begins.
 
         Returns:
-            how many were taken, where they end, and what the client gets for them.
+            what the client gets for it; nothing if it is not one frame exactly like the others.
         """
-        before, middle, behind = self._before, self._middle, self._behind
-        first = current = self._number
-        same = self._same and first == number
-        texts: list[bytes] = []
-        end, size = start, len(chunk)
-        while end < size and chunk.startswith(before, end):
-            tail = middle if behind is None else b"%b%d%b" % (middle, current, behind)
-            begin = end + len(before)
-            after = chunk.find(b"\n", begin) + 2
-            stop = after - len(tail)
-            if not chunk.startswith(tail, stop):
-                break
-            text = chunk[begin:stop]
-            try:
-                value = orjson.loads(text)
-            except orjson.JSONDecodeError:
-                break
-            # A string and nothing but: so the frame is just what it seems to be.
-            if type(value) is not str or not (same or dumps(value) == text):
-                break
-            self._said.append(value)
-            texts.append(text)
-            current += 1
-            end = after
-        self._number = current
-        return current - first, end, chunk[start:end] if same else self._tell(texts, number)
-
-    def _tell(self, texts: list[bytes], number: int) -> bytes:
-        told = self._told
-        pieces: list[bytes] = []
-        for text in texts:
-            pieces += (told.before, text, told.tail(number))
-            number += 1
-        return b"".join(pieces)
+        number, behind = self._number, self._behind
+        tail = self._middle if behind is None else b"%b%d%b" % (self._middle, number, behind)
+        if not (frame.startswith(self._before) and frame.endswith(tail)) or len(frame) > self._max_event:
+            return b""
+        text = frame[self._start : 1 - len(tail)]
+        try:
+            said = loads(text)  # a string and nothing but: so the frame is just what it seems to be
+        except JSONDecodeError:
+            return b""
+        client = self._client
+        if not self._same or client.number != number:
+            if dumps(said) != text:
+                return b""
+            frame = b"%b%b%b" % (self._told.before, text[1:-1], self._told.tail(client.number))
+        self._said.append(said)
+        self._number = number + 1
+        client.number += 1
+        self.used = True
+        return frame
 
     @classmethod
-    def after(cls, frame: ServerSentEvent, event: Delta, told: bytes) -> Lane | None:
+    def after(
+        cls, frame: ServerSentEvent, event: Delta, told: bytes, client: ClientResponse, max_event: int
+    ) -> Lane | None:
         """Learn from a frame that went the long way.
 
         Args:
             frame: the server's.
             event: what it meant, the delta of a text.
             told: what the client got for it.
+            client: has the client's numbers.
+            max_event: bytes of one event of the server.
 
         Returns:
             None if its like could not be recognised.
@@ -125,7 +136,7 @@ class Lane:
         answered = _shape(told, text)
         if asked is None or answered is None:
             return None
-        return cls(part, asked[1] + 1, asked[0], answered[0])
+        return cls(part, client, asked[1] + 1, asked[0], answered[0], max_event)
 
 
 def _shape(frame: bytes, text: bytes) -> tuple[_Shape, int] | None:
@@ -134,7 +145,7 @@ def _shape(frame: bytes, text: bytes) -> tuple[_Shape, int] | None:
     numbers = list(_NUMBER.finditer(frame))
     if len(places) != 1 or len(numbers) > 1:
         return None
-    begin, end = places[0], places[0] + len(text)
+    begin, end = places[0] + 1, places[0] + len(text) - 1
     if not numbers:
         return _Shape(frame[:begin], frame[end:], None), 0
     low, high = numbers[0].span(1)

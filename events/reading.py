@@ -29,6 +29,9 @@ class Reading:
         frames: takes the client's frames; `on_event` appends to it, too.
         on_event: takes the turn's events.
         max_event: bytes of one event of the server.
+
+    Attributes:
+        lane: takes the next frame, if it is what is to be expected; None where nothing is.
     """
 
     __slots__ = (
@@ -39,8 +42,8 @@ class Reading:
         "_lanes_left",
         "_max_event",
         "_on_event",
-        "_ready",
         "_turn",
+        "lane",
     )
 
     def __init__(
@@ -58,39 +61,25 @@ class Reading:
         self._max_event = max_event
         self._decoder = SSEDecoder(max_event=max_event)
         self._lane: Lane | None = None
-        self._ready: Lane | None = None
+        self.lane: Lane | None = None
         self._lanes_left = _LANES
-
-    def skim(self, chunk: bytes, start: int = 0) -> tuple[int, bytes]:
-        """Take what can go the short way from `start` on.
-
-        Returns:
-            where that ends, and the client's frames for it.
-        """
-        lane = self._ready
-        if lane is None or len(chunk) > self._max_event:
-            return start, b""
-        count, end, frames = lane.take(chunk, start, self._client.number)
-        if count:
-            self._client.number += count
-            self._lanes_left = _LANES
-        return end, frames
 
     def stop(self) -> None:
         """Let nothing go the short way any more: the turn was ended from outside."""
-        self._lane = self._ready = None
+        self._lane = self.lane = None
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes, cut anywhere."""
         at, size = 0, len(chunk)
         while at < size:
-            at, frames = self.skim(chunk, at)
-            if frames:
-                self._frames.append(frames)
-            if at < size:
-                end = frame_end(chunk, at) if self._lanes_left else size
-                self._long_way(chunk[at:end])
-                at = end
+            end = frame_end(chunk, at) if self._lanes_left else size
+            piece = chunk[at:end]
+            told = self.lane.take(piece) if self.lane else b""
+            if told:
+                self._frames.append(told)
+            else:
+                self._long_way(piece)
+            at = end
 
     def close(self) -> None:
         """Learn that the body is over."""
@@ -110,14 +99,16 @@ class Reading:
                 self._on_event(event)
             self._learn(frame, events)
         # In the midst of a frame nothing can be skimmed, but what follows it can.
-        self._ready = self._lane if self._decoder.idle else None
+        self.lane = self._lane if self._decoder.idle else None
 
     def _learn(self, frame: ServerSentEvent, events: list[TurnEvent]) -> None:
         """Begin a lane with a frame, if its like can be recognised; any other frame ends the one there is."""
+        if self._lane and self._lane.used:
+            self._lanes_left = _LANES
         self._lane = None
         if not self._lanes_left or len(events) != 1:
             return
         event = events[0]
         if isinstance(event, Delta) and event.payload["type"] in _DELTAS:
-            self._lane = Lane.after(frame, event, self._frames[-1])
+            self._lane = Lane.after(frame, event, self._frames[-1], self._client, self._max_event)
             self._lanes_left -= 1

@@ -95,9 +95,7 @@ class Translator:
             declared=self._lowered.declared,
             max_arguments=self._limits.max_arguments,
         )
-        self._reading = Reading(self._turn, self._client, self._frames, self._on, self._limits.max_event)
-        self.skim = self._reading.skim
-        """Takes what of a chunk needs no thought: see `Reading.skim`. The rest is for `receive`."""
+        self.reading = Reading(self._turn, self._client, self._frames, self._on, self._limits.max_event)
         self._eof = False
 
     # -- what comes in -------------------------------------------------------------------------
@@ -106,7 +104,7 @@ class Translator:
         """Take the next bytes of the current turn's event stream, cut anywhere."""
         if self._finished:
             return []
-        self._reading.feed(chunk)
+        self.reading.feed(chunk)
         return self._outbox.take()
 
     def receive_json(self, body: bytes) -> list[Action]:
@@ -126,7 +124,7 @@ class Translator:
         """Learn that the current turn's body is over."""
         if self._finished:
             return []
-        self._reading.close()
+        self.reading.close()
         self._eof = True
         self._hear(self._turn.close())
         self._advance()
@@ -150,7 +148,7 @@ class Translator:
         """End the response as failed, whatever it waits for."""
         if self._finished:
             return []
-        self._reading.stop()
+        self.reading.stop()
         if self._turn.ended is None:
             self._hear(self._turn.abandon(reason, code))
         elif self._told_end:

@@ -177,7 +177,7 @@ class Exchange:
             self._wake.set()
         else:
             await self._perform(turn.reader.end)
-        turn.over.set()
+        turn.leave()
 
     async def _end(self, finish: Finish) -> None:
         """Send the last message. The watcher is retired first: servers report every end as a disconnect."""
@@ -196,7 +196,7 @@ class Exchange:
         self._runner.cancel()
         running = [turn.task for turn in self._turns if not turn.reader.ended]
         for turn in self._turns:
-            turn.over.set()
+            turn.leave()
         if running:
             _, late = await asyncio.wait(running, timeout=self._shared.settings.disconnect_grace)
             for task in late:
@@ -222,7 +222,7 @@ class Exchange:
             await self._perform(lambda: reader.take(message.get("body", b""), last=last))
             if last:
                 # Not earlier: many applications stop sending as soon as the client seems to have gone.
-                turn.over.set()
+                turn.leave()
 
     async def _pass(self, turn: InnerTurn, message: Message, *, last: bool) -> None:
         """Hand on an answer of turn one that is no success, as it is."""
@@ -232,7 +232,7 @@ class Exchange:
             if self._finish is None:
                 await self._delivery.pass_on(message)
         if last:
-            turn.over.set()
+            turn.leave()
             self._passed = True
             self._wake.set()
 
@@ -297,7 +297,7 @@ class Exchange:
             silent = self._silent_since(now) + settings.upstream_idle
             if now >= silent:
                 log.warning("the model server was silent for %g seconds", settings.upstream_idle)
-                self._turn.over.set()
+                self._turn.leave()
                 await self._perform(self._translator.turn_ended)
                 continue
             alive = self._delivery.sent + settings.keepalive if settings.keepalive else end
@@ -308,6 +308,6 @@ class Exchange:
 
     def _silent_since(self, now: float) -> float:
         """Tell when the model server last said something; `now` while a client takes it in."""
-        if self._delivery.lock.locked():
+        if self._delivery.busy:
             return now
         return max(self._delivery.heard, self._turn.silent_since(now))

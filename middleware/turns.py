@@ -161,6 +161,7 @@ class InnerTurn:
         self._now = asyncio.get_running_loop().time
         self._heard = self._now()
         self._speaking = False
+        self._streaming = False
         self.reader = reader
         self.over = asyncio.Event()
         self.error: BaseException | None = None
@@ -177,6 +178,11 @@ class InnerTurn:
                 raise
             self.error = error  # of the application's own making: nobody cancelled this task
 
+    def leave(self) -> None:
+        """Learn that its response is complete, or that nobody wants the rest of it."""
+        self._streaming = False
+        self.over.set()
+
     def silent_since(self, now: float) -> float:
         """Tell when it last said something; `now` while that is taken in, or when it need say no more."""
         return now if self._speaking or self.over.is_set() else self._heard
@@ -190,7 +196,7 @@ class InnerTurn:
 
     def _send(self, message: Message) -> Coroutine[Any, Any, None]:
         """Take a message; the chunks of an event stream go straight to the client's end."""
-        if self.reader.mode == "stream" and message.get("more_body") and not self.over.is_set():
+        if self._streaming and message.get("more_body"):
             return self._on_chunk(message.get("body", b""))
         return self._tell(message)
 
@@ -200,6 +206,7 @@ class InnerTurn:
         self._speaking = True
         try:
             await self._on_message(self, message)
+            self._streaming = self.reader.mode == "stream" and not self.over.is_set()
         finally:
             self._speaking = False
             self._heard = self._now()
