@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .process import LOAD_CORE, SERVER_CORE, Process, free_port, listener
+from .stream import DELTAS
 
 __all__ = ["PEERS", "Contender", "Site"]
 
 PEERS = {"smg": ["smg"], "litellm": ["litellm[proxy]"]}
 """The peers, and what pip installs for them."""
+
+LITELLM_MODELS = (f"burst-{DELTAS}", "burst-1", "paced-200", "idle")
+"""What LiteLLM is asked for: it must know each model by name."""
 
 
 class Contender(NamedTuple):
@@ -102,11 +106,20 @@ class Site:
 
     def _litellm(self, port: int) -> Contender:
         config = self._folder / "litellm.yaml"
-        parameters = {"model": "openai/*", "api_base": f"{self.upstream}/v1", "api_key": "-"}
-        config.write_text(json.dumps({"model_list": [{"model_name": "*", "litellm_params": parameters}]}))
+        models = [
+            {
+                "model_name": name,
+                "litellm_params": {"model": f"openai/{name}", "api_base": f"{self.upstream}/v1", "api_key": "-"},
+                # Else it asks for the whole answer and pretends to stream it.
+                "model_info": {"supports_native_streaming": True},
+            }
+            for name in LITELLM_MODELS
+        ]
+        config.write_text(json.dumps({"model_list": models}))
         command = [str(self._peer("litellm") / "litellm"), "--config", str(config)]
         options = ["--host", "127.0.0.1", "--port", str(port)]
-        return self._contender("litellm", [*command, *options], port, LITELLM_MASTER_KEY="sk-bench")
+        keys = {"LITELLM_MASTER_KEY": "sk-bench", "LITELLM_LOCAL_MODEL_COST_MAP": "true"}
+        return self._contender("litellm", [*command, *options], port, **keys)
 
     def _peer(self, name: str) -> Path:
         """Return the folder of a peer's commands; install it if need be."""

@@ -6,14 +6,14 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .contenders import Contender
 from .load import Load
 from .process import LOAD_CORE
-from .stream import request
+from .stream import PICTURE_BYTES, request
 
 __all__ = ["Series", "cpu_per_event", "drive", "first_event", "growth", "idle_memory", "picture_cost"]
 
@@ -119,9 +119,11 @@ def first_event(contenders: Iterable[Contender], rounds: int) -> Series:
     return series
 
 
-def picture_cost(contenders: Iterable[Contender], rounds: int) -> tuple[Series, Series]:
+def picture_cost(contenders: Sequence[Contender], rounds: int) -> tuple[Series, Series]:
     """Measure one response with a picture: CPU milliseconds, and how many bytes the memory grows at most."""
     peaks = Series("MB")
+    for contender in contenders:
+        _wait_for_a_picture(contender)
 
     def once(contender: Contender) -> float:
         contender.process.forget_peak()
@@ -133,6 +135,14 @@ def picture_cost(contenders: Iterable[Contender], rounds: int) -> tuple[Series, 
     series = _rounds(contenders, rounds, once)
     series.unit = "ms"
     return series, peaks
+
+
+def _wait_for_a_picture(contender: Contender) -> None:
+    """Ask until a picture comes: a contender may answer before it has found its picture maker."""
+    for _ in range(20):
+        if drive(contender, "picture-20", clients=1)["bytes"] > PICTURE_BYTES:
+            return
+    raise RuntimeError(f"{contender.name} makes no picture")
 
 
 def idle_memory(contender: Contender, streams: int = 400) -> float:

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 import tally
 from hypothesis import HealthCheck, settings
+from imagecall.events import reading
 from playwright.async_api import Browser
 
 # Machines differ in speed and tests never measure it. CI tries the same examples each time.
@@ -17,6 +18,27 @@ settings.register_profile(
 )
 settings.register_profile("deep", deadline=None, max_examples=2_000, suppress_health_check=list(HealthCheck))
 settings.load_profile("quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let all tests be run without the short way of a text's deltas: nobody can tell the difference."""
+    parser.addoption(
+        "--long-way", action="store_true", help="let every event of every stream go the long way"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Close the short way if that is wished."""
+    if config.getoption("--long-way"):
+        reading._LANES = 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about the short way itself, if it is closed."""
+    if config.getoption("--long-way"):
+        left_out = [item for item in items if item.get_closest_marker("lanes")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,7 @@ class _Noise:
         return self.picture
 
 
+@pytest.mark.lanes
 async def test_each_chunk_of_a_text_is_one_send_and_none_but_the_first_is_parsed() -> None:
     words = [f" word{count}" for count in range(200)]
     turn = saying(*words)

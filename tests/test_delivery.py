@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from exchanges import Steps, ask, turn
 from imagecall.events.actions import Action, Finish, Send
 from imagecall.middleware.delivery import Delivery
 from starlette.types import Message
 from transcript import message
+
+pytestmark = pytest.mark.lanes
 
 CHUNKS = [frame + b"\n\n" for frame in turn(message(0, "msg_a", *"abcdef")).split(b"\n\n") if frame]
 BEGINNING, (B, C, D) = CHUNKS[:5], CHUNKS[5:8]

@@ -20,6 +20,8 @@ from kite import SAID
 from rules import read_events
 from transcript import Event, event, number
 
+pytestmark = pytest.mark.lanes
+
 Style = tuple[str, ...]
 
 VLLM: Style = ("content_index", "delta", "item_id", "logprobs", "output_index", "sequence_number", "type")
