@@ -75,10 +75,14 @@ class Finish:
             server's answer was no response at all and nothing was sent.
         failed: the model server failed before a picture was made; a client that did not ask
             for a stream gets a 502, since trying again costs it nothing.
+        told: why, where a limit of ours was met; else "", and the client hears a neutral sentence.
+        stopping: it failed because this server stops; another one may be asked at once.
     """
 
     pieces: tuple[bytes, ...] | None
     failed: bool = False
+    told: str = ""
+    stopping: bool = False
 
     @property
     def response(self) -> bytes | None:

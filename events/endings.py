@@ -183,7 +183,8 @@ def settle(item: TurnItem, whole: object, max_arguments: int, *, last: bool = Fa
     sizes = (len(source) for source in sources if isinstance(source, str))
     if max(item.arguments_size, *sizes) > max_arguments:
         item.settled = True
-        return [CallSettled(item, None, f"The arguments are longer than {max_arguments} characters.")]
+        problem = f"The arguments are longer than the {max_arguments} characters that max_arguments allows."
+        return [CallSettled(item, None, problem)]
     told = [source for source in sources if source and not (isinstance(source, str) and source.isspace())]
     for source in told:
         arguments = parse_arguments(source)

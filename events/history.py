@@ -20,6 +20,7 @@ __all__ = [
     "IMAGE_ITEM",
     "call_items",
     "image_ids",
+    "is_only_named",
     "is_reference",
     "lower_history",
     "output_item",
@@ -29,6 +30,9 @@ __all__ = [
 IMAGE_ITEM = "image_generation_call"
 EMPTY_MESSAGE = "msg_ig_"
 """How the ids of the empty messages begin that close a response after its last picture."""
+
+_TELLING = ("status", "revised_prompt", "prompt")
+"""Fields of an image item that tell something of a picture which is not there."""
 
 _OWN_PREFIX = "ig_"
 """How the ids of our image items begin: no model server could resolve a reference to one."""
@@ -53,6 +57,11 @@ def is_reference(item: Mapping[str, Any]) -> bool:
     """Recognise a reference; its type may be left out or null."""
     kind = item.get("type")
     return kind == "item_reference" or (kind is None and "role" not in item)
+
+
+def is_only_named(item: Mapping[str, Any]) -> bool:
+    """Tell whether a reference or an image item says nothing but its id."""
+    return is_reference(item) or not any(item.get(key) is not None for key in _TELLING)
 
 
 def has_result(item: Mapping[str, Any]) -> bool:
@@ -183,7 +192,7 @@ def _settled(
         return {**whole, "status": "completed"}
     if stored is not None:
         return {**whole, "status": stored.get("status")}
-    if any(key in given for key in ("status", "revised_prompt", "prompt")):
+    if not is_only_named(item):
         return {**whole, "status": "unavailable"}
     param = f"input[{position}].id"
     if "id" not in given:

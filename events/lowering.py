@@ -72,8 +72,9 @@ class LoweredRequest:
             is made in the background, where the events are for the log.
         tool: the tool as the client declared it, and the pictures it can edit; None when only the
             history had to be lowered, and the response needs no translation. Where no tool is declared
-            but `previous_response_id` had to be replaced, it is one that is never offered: the response
-            must be translated all the same, since it shows the client's id and can be continued.
+            but `previous_response_id` had to be replaced, or the state it goes on from still waits for
+            something, it is one that is never offered: the response must be translated all the same, since
+            it shows the client's id and can be continued, and by it nothing is owed any more.
         name: the function name whose calls are run here; None without a tool, and without a
             backend: then the calls are the client's.
         offered: whether the model may call it; not where the client's choice is "none" or allows
@@ -190,7 +191,7 @@ def lower_request(body: Mapping[str, Any], known: Known, options: LoweringOption
 def _tool(
     body: Mapping[str, Any], declaration: Declaration | None, known: Known, options: LoweringOptions
 ) -> ImageGeneration | None:
-    if declaration is None and known.previous is None:
+    if declaration is None and known.previous is None and not known.owed:
         return None
     reach = pictures_in_reach(body.get("input"), known, fetch=options.fetch)
     return ImageGeneration(declaration or Declaration(), reach, options.workspace)

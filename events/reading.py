@@ -90,7 +90,9 @@ class Reading:
             frames = self._decoder.close() if piece is None else self._decoder.feed(piece)
         except RemoteProtocolError as error:
             self.stop()
-            for event in self._turn.abandon(str(error)):
+            size = f"the {self._max_event} bytes that max_event allows"
+            told = f"The model server sent an event larger than {size}."
+            for event in self._turn.abandon(str(error), told=told):
                 self._on_event(event)
             return
         for frame in frames:

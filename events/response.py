@@ -1,7 +1,7 @@
 """What the client has been told: the one owner of its numbers, its ids and its response object.
 
 `sequence_number` runs over the whole response, `output_index` is the next free integer when an item is
-announced, and an id that the server left out, used twice or changes is replaced by one of ours, the
+announced, and an id that the server left out, used before or changes is replaced by one of ours, the
 same in all events of the item. Where a frame already says just that, its own bytes go out.
 """
 
@@ -76,6 +76,7 @@ class ClientResponse:
         now: seconds since the epoch.
         stream: False builds no frames but only the final object.
         response_id: the id that the client has been told already; else the model server's own.
+        claim: takes an id of the model server's; False if an item of another response has it.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class ClientResponse:
         now: Callable[[], float],
         stream: bool = True,
         response_id: str | None = None,
+        claim: Callable[[str], bool] = bool,
     ) -> None:
         self._echo = echo
         self._defaults = {**_REQUIRED, **defaults}
@@ -94,6 +96,7 @@ class ClientResponse:
         self._now = now
         self._stream = stream
         self._response_id = response_id
+        self._claim = claim
         self.number = 0
         """The number of the next event."""
         self._ids: set[str] = set()
@@ -223,12 +226,14 @@ class ClientResponse:
         if usage:
             self._tool_usage = add_usage(self._tool_usage or {}, full_usage(usage, IMAGE_DETAILS))
 
-    def error(self, code: str) -> bytes:
+    def error(self, code: str, told: str = "") -> bytes:
         """Send the `error` frame in both its shapes at once: SDKs read the nested one or the flat one."""
-        fields = {"type": "server_error", "code": code, "message": NEUTRAL, "param": None}
+        fields = {"type": "server_error", "code": code, "message": told or NEUTRAL, "param": None}
         return self._frame({**fields, "type": "error", "error": fields})
 
-    def end(self, status: str, response: Mapping[str, Any], extra: Mapping[str, Any], code: str) -> bytes:
+    def end(
+        self, status: str, response: Mapping[str, Any], extra: Mapping[str, Any], code: str, told: str = ""
+    ) -> bytes:
         """Send the terminal event, and keep its response object in `final` and `told`.
 
         A `cancelled` response ends with `response.failed`: the SDKs know no event of its own.
@@ -237,9 +242,9 @@ class ClientResponse:
         whole |= {"id": self._head["id"], "created_at": self._head["created_at"], "status": status}
         whole["usage"] = self._usage
         if self._tool_usage is not None:
-            told = response.get("tool_usage")
-            whole["tool_usage"] = {**(told if isinstance(told, dict) else {}), "image_gen": self._tool_usage}
-        whole["error"] = {"code": code, "message": NEUTRAL} if status == "failed" else None
+            own = response.get("tool_usage")
+            whole["tool_usage"] = {**(own if isinstance(own, dict) else {}), "image_gen": self._tool_usage}
+        whole["error"] = {"code": code, "message": told or NEUTRAL} if status == "failed" else None
         details = response.get("incomplete_details")
         if status == "incomplete":
             whole["incomplete_details"] = details if isinstance(details, dict) else dict(_NO_DETAILS)
@@ -255,12 +260,10 @@ class ClientResponse:
         return self._frame({"type": f"response.{event}", **extra}, b',"response":', *self.final, b"}")
 
     def _own_id(self, kind: str, given: object) -> str:
-        prefix = _PREFIXES.get(kind, "item_ig")
-        identifier = (
-            given if isinstance(given, str) and given and given not in self._ids else self._new_id(prefix)
-        )
-        self._ids.add(identifier)
-        return identifier
+        if not (isinstance(given, str) and given and given not in self._ids and self._claim(given)):
+            given = self._new_id(_PREFIXES.get(kind, "item_ig"))
+        self._ids.add(given)
+        return given
 
     def _own_call_id(self, kind: str, given: object) -> str:
         """Keep the server's call id, unless it used it for another such call: each must be answerable."""

@@ -68,7 +68,11 @@ def frame_end(chunk: bytes, start: int) -> int:
 
 
 class SSEDecoder:
-    """Incremental decoder of one event stream. Comments, `id:` and `retry:` are read and dropped."""
+    """Incremental decoder of one event stream. Comments, `id:` and `retry:` are read and dropped.
+
+    Args:
+        max_event: bytes of one event; a larger one ends the stream with a `RemoteProtocolError`.
+    """
 
     __slots__ = ("_data", "_event", "_head", "_line", "_max_event", "_shape", "_size", "_skip_lf")
 

@@ -45,6 +45,7 @@ class Translator:
             message (`image`) or in the function's output (`image_output`).
         response_id: the response's id where the client knows it before the first turn; else the model
             server's own for that turn.
+        claim: takes an item id for this response; False if an item of another one has it.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Translator:
         strict_arguments: bool = False,
         feedback: str = "text",
         response_id: str | None = None,
+        claim: Callable[[str], bool] = bool,
     ) -> None:
         self._lowered = lowered
         self._limits = limits or Limits()
@@ -68,6 +70,7 @@ class Translator:
             now=now,
             stream=lowered.stream,
             response_id=response_id,
+            claim=claim,
         )
         self._calls = Calls(lowered, self._limits, strict=strict_arguments)
         self._record = Record(self._calls.tool.item_type, keep=lowered.keep)
@@ -75,11 +78,16 @@ class Translator:
         self._outbox = Outbox(stream=lowered.stream)
         self._frames = self._outbox.frames
         self._told_end = False
+        self._told = ""
         self._failed = False
         self._cancelled = False
+        self._stopping = False
         self._finished = False
         self.notes: list[str] = []
         """What went wrong, for the log."""
+        self.status = ""
+        self.last_turn: TurnEnded | None = None
+        """How the response, and the last turn that is over, ended, as far as they have."""
         self.words: list[str] = []
         """What the model server itself said of it; it may repeat a prompt."""
         self._begin_turn()
@@ -101,7 +109,7 @@ class Translator:
     # -- what comes in -------------------------------------------------------------------------
 
     def receive(self, chunk: bytes) -> list[Action]:
-        """Take the next bytes of the current turn's event stream, cut anywhere."""
+        """Take the next bytes of the current turn's event stream; a `chunk` may be cut anywhere."""
         if self._finished:
             return []
         self.reading.feed(chunk)
@@ -120,13 +128,13 @@ class Translator:
         self._hear(self._turn.receive_response(response))
         return self._outbox.take()
 
-    def turn_ended(self) -> list[Action]:
-        """Learn that the current turn's body is over."""
+    def turn_ended(self, told: str = "") -> list[Action]:
+        """Learn that the current turn's body is over; `told` is for the client if it ended too early."""
         if self._finished:
             return []
         self.reading.close()
         self._eof = True
-        self._hear(self._turn.close())
+        self._hear(self._turn.close(told))
         self._advance()
         return self._outbox.take()
 
@@ -144,23 +152,28 @@ class Translator:
         self._begin_turn()
         return self._outbox.take()
 
-    def abandon(self, reason: str, code: str = "server_error") -> list[Action]:
-        """End the response as failed, whatever it waits for."""
+    def abandon(self, reason: str, code: str = "server_error", *, told: str = "") -> list[Action]:
+        """End the response as failed, whatever it waits for; `told` is what the client may know of it."""
         if self._finished:
             return []
         self.reading.stop()
         if self._turn.ended is None:
-            self._hear(self._turn.abandon(reason, code))
+            self._hear(self._turn.abandon(reason, code, told=told))
         elif self._told_end:
             self._finish()
         else:
-            self._fail(TurnEnded("failed", {}, {}, reason, code, broken=True))
+            self._fail(TurnEnded("failed", {}, {}, reason, code, broken=True, told=told))
         return self._outbox.take()
 
     def cancel(self) -> list[Action]:
         """End the response as its client wishes, with everything made so far."""
         self._cancelled = True
         return self.abandon("its client has cancelled the response")
+
+    def stop(self, told: str) -> list[Action]:
+        """End the response because this server stops, which is no fault of the model server's."""
+        self._stopping = True
+        return self.abandon("this server stops", told=told)
 
     def tool_progress(self, identifier: str, progress: ToolProgress) -> list[Action]:
         """Show a preview, as many as the client asked for at most."""
@@ -231,6 +244,7 @@ class Translator:
 
     def _turn_over(self, ended: TurnEnded) -> None:
         self.notes += self._turn.notes
+        self.last_turn = ended
         self._client.spent(ended.response.get("usage"))
         self._record.heard(ended.response)
         self._record.turn_over()
@@ -270,18 +284,18 @@ class Translator:
 
     def _fail(self, ended: TurnEnded) -> None:
         """Close what is open and end the response as failed, with everything made so far."""
-        if not self._cancelled:
+        if not (self._cancelled or self._stopping):
             self.notes.append(f"the model server failed: {ended.reason}")
         if ended.words:
             self.words.append(ended.words[:_MAX_WORDS])
         for call in list(self._calls.running.values()):
             self._conclude(call, self._calls.cut_off())
         if not self._client.started:
-            self._finished = True
-            self._outbox.act(Finish(None, failed=True))
+            self._finished, self.status = True, "failed"
+            self._outbox.act(Finish(None, failed=True, told=ended.told, stopping=self._stopping))
             return
         if not self._cancelled and not self._client.has_finished(self._calls.tool.item_type):
-            self._frames.append(self._client.error(ended.code))
+            self._frames.append(self._client.error(ended.code, ended.told))
             self._failed = not ended.response
         self._tell_end(ended)
         if ended.broken or self._eof:
@@ -291,15 +305,16 @@ class Translator:
         wanted = ended.status == "completed" and not self._lowered.json_text
         if wanted and self._client.lacks_message(self._calls.tool.item_type):
             self._frames += self._client.empty_message()
-        status = "cancelled" if self._cancelled else ended.status
-        end = self._client.end(status, ended.response, ended.extra, ended.code)
+        status = self.status = "cancelled" if self._cancelled else ended.status
+        end = self._client.end(status, ended.response, ended.extra, ended.code, ended.told)
         if self._lowered.stream or not self._failed:  # else the client gets an error, and no response
             self._outbox.keep(self._record.response(self._client.told, self._follow_up.owed(self._turn)))
         self._frames.append(end)
         self._told_end = True
+        self._told = ended.told
 
     def _finish(self) -> None:
         self._finished = True
         if self._turn.sentinel and self._lowered.stream:
             self._frames.append(DONE)
-        self._outbox.act(Finish(self._client.final, self._failed))
+        self._outbox.act(Finish(self._client.final, self._failed, self._told, self._stopping))

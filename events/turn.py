@@ -105,13 +105,13 @@ class Turn:
                 made += self._assembly.done(body, index, None)
         return made + self._end(ended)
 
-    def close(self) -> list[TurnEvent]:
+    def close(self, told: str = "") -> list[TurnEvent]:
         """The server's body has ended. Without a terminal event the turn has failed."""
-        return self.abandon("the model server's stream ended without a terminal event")
+        return self.abandon("the model server's stream ended without a terminal event", told=told)
 
-    def abandon(self, reason: str, code: str = "server_error") -> list[TurnEvent]:
+    def abandon(self, reason: str, code: str = "server_error", *, told: str = "") -> list[TurnEvent]:
         """End the turn from outside, if it has not ended: what is open closes incomplete."""
-        return [] if self.ended else self._fail(reason, code)
+        return [] if self.ended else self._fail(reason, code, told)
 
     # -- events --------------------------------------------------------------------------------
 
@@ -178,8 +178,8 @@ class Turn:
         words, code = told_error(error)
         return self._start(None) + self._end(TurnEnded("failed", {}, {}, _REPORTED, code, words=words))
 
-    def _fail(self, reason: str, code: str = "server_error") -> list[TurnEvent]:
-        return self._end(TurnEnded("failed", {}, {}, reason, code, broken=True))
+    def _fail(self, reason: str, code: str = "server_error", told: str = "") -> list[TurnEvent]:
+        return self._end(TurnEnded("failed", {}, {}, reason, code, broken=True, told=told))
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:

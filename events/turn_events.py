@@ -171,6 +171,7 @@ class TurnEnded:
         words: the server's own words, which may repeat the prompt.
         code: the server's own error code, if it gave one.
         broken: the stream makes no sense any more; nothing that follows is worth waiting for.
+        told: what the client may be told: which limit was met; else it hears a neutral sentence.
     """
 
     status: str
@@ -180,6 +181,7 @@ class TurnEnded:
     code: str = "server_error"
     broken: bool = False
     words: str = ""
+    told: str = ""
 
 
 TurnEvent = Started | Opened | Delta | Loose | CallSettled | Closed | TurnEnded

@@ -7,6 +7,7 @@ official Node SDK throw, so nothing else is ever sent.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ __all__ = [
     "dumps",
     "is_deep",
     "loads",
+    "strings_of",
 ]
 
 _MAX_DEPTH = 200
@@ -81,6 +83,19 @@ def is_deep(value: object) -> bool:
             child for node in containers for child in (node.values() if isinstance(node, dict) else node)
         ]
     return True
+
+
+def strings_of(value: object, keys: Collection[str]) -> Iterator[str]:
+    """Give the strings that stand under some keys, however deep, in their order."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in keys and isinstance(inner, str):
+                yield inner
+            else:
+                yield from strings_of(inner, keys)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings_of(inner, keys)
 
 
 def dumps(value: Any) -> bytes:

@@ -6,13 +6,31 @@ from starlette.types import Scope, Send
 
 from ..events.errors import RequestError
 from ..events.wire import dumps
+from .shutdown import STOPPING
 
-__all__ = ["Headers", "cors_headers", "error_body", "send_json", "send_request_error", "send_upstream_error"]
+__all__ = [
+    "STORE_UNAVAILABLE",
+    "Headers",
+    "cors_headers",
+    "error_body",
+    "send_json",
+    "send_request_error",
+    "send_stopping",
+    "send_store_error",
+    "send_upstream_error",
+]
 
 Headers = list[tuple[bytes, bytes]]
 
+STORE_UNAVAILABLE = "store_unavailable"
+"""The code of the error that tells of a store in trouble."""
+
 _FINAL = (b"x-should-retry", b"false")
 """Tells the official SDKs not to ask (and paint) again by themselves."""
+_SOON = (b"retry-after", b"5")
+"""Seconds in which the next server is likely to have started."""
+_LATER = (b"retry-after", b"5")
+"""Seconds for which a store that timed out is not asked."""
 
 
 def error_body(message: str, *, kind: str, param: str | None = None, code: str | None = None) -> bytes:
@@ -39,6 +57,18 @@ async def send_request_error(send: Send, error: RequestError, headers: Headers) 
     """Tell the client what is wrong with its request."""
     body = error_body(error.message, kind="invalid_request_error", param=error.param, code=error.code)
     await send_json(send, error.status, body, [*headers, _FINAL])
+
+
+async def send_stopping(send: Send, headers: Headers) -> None:
+    """Tell the client that this server stops. Whoever asks again reaches another one, or the next."""
+    body = error_body(STOPPING, kind="server_error", code="server_shutting_down")
+    await send_json(send, 503, body, [*headers, _SOON])
+
+
+async def send_store_error(send: Send, message: str, headers: Headers) -> None:
+    """Tell the client that the store is at fault. It may well ask again by itself: nothing was begun."""
+    body = error_body(message, kind="server_error", code=STORE_UNAVAILABLE)
+    await send_json(send, 503, body, [*headers, _LATER])
 
 
 async def send_upstream_error(send: Send, message: str, headers: Headers) -> None:

@@ -14,28 +14,32 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..events.errors import RequestError
 from ..events.wire import NestingError, loads
-from .answers import cors_headers, send_request_error
+from .answers import Headers, cors_headers, send_request_error, send_stopping, send_store_error
 from .backends.base import ImageBackend
 from .backends.routing import make_routing
 from .background.background import Background
 from .body import RequestBody, read_body
 from .creation import Creation, Prepared
 from .edits.artifacts import Artifacts
-from .exchange import Shared
+from .request_id import identified, returned
 from .settings import Settings, load_settings
+from .shared import Shared
+from .shutdown import Shutdown
 from .sinks import JSONSink, SSESink
 from .store import Store, named_store
 from .stored.opening import StoreOwner
 from .stored.owners import Owner, default_owner
+from .stored.safe import StoreError
 from .surface.routes import Route, Routes
 from .surface.surface import Surface
+from .telemetry.telemetry import Telemetry
 from .websocket.connection import ResponsesSocket
 
 __all__ = ["ImageGenerationMiddleware"]
 
 log = logging.getLogger("imagecall")
 
-_NEEDLES = (b"image_generation", b"ig_", b"previous_response_id", b"item_reference")
+_NEEDLES = (b"image_generation", b"ig_", b"previous_response_id", b"item_reference", b'"conversation"')
 """A request without any of these has nothing for us to do, and is not even parsed."""
 
 _ESCAPED = re.compile(rb"\\u00[5-7]")
@@ -68,7 +72,12 @@ class ImageGenerationMiddleware:
         owner: tells whose a request is; by default the credential in its headers decides.
         new_id: makes an id that begins with the given prefix and an underscore; unguessable by default.
         now: seconds since the epoch.
+        telemetry: where spans and measurements go; to the process's own providers unless told otherwise.
         **settings: the settings by name; see `Settings`.
+
+    Attributes:
+        settings: all of them.
+        shutdown: tells by `begun` whether the server stops. Who stops it without a signal may call `begin`.
 
     Raises:
         SettingsError: a setting is wrong.
@@ -84,6 +93,7 @@ class ImageGenerationMiddleware:
         owner: Owner = default_owner,
         new_id: Callable[[str], str] = _new_id,
         now: Callable[[], float] = time.time,
+        telemetry: Telemetry | None = None,
         **settings: Any,
     ) -> None:
         maker, named = (None, {"backend": backend}) if isinstance(backend, str | Mapping) else (backend, {})
@@ -96,6 +106,7 @@ class ImageGenerationMiddleware:
                 "Set backend or IMAGECALL_BACKEND."
             )
         self._app = app
+        self._new_id = new_id
         self._stores = StoreOwner(
             named_store(self.settings) if keeper is None else keeper, owner, ttl=self.settings.store_ttl
         )
@@ -103,35 +114,57 @@ class ImageGenerationMiddleware:
         self._surface = Surface(app, self._stores, self._background, self.settings)
         slots = asyncio.Semaphore(self.settings.concurrency)
         folder = self.settings.artifact_dir
-        shared = Shared(app, self.settings, self._routing, slots, Artifacts(folder) if folder else None)
+        artifacts = Artifacts(folder) if folder else None
+        self.shutdown = Shutdown(self.settings.shutdown_grace)
+        observing = telemetry or Telemetry()
+        shared = Shared(app, self.settings, self._routing, slots, self.shutdown, observing, artifacts)
         self._creation = Creation(shared, self._stores, self._background, new_id=new_id, now=now)
         self._routes = Routes(self.settings.paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection. Whatever is not ours reaches the inner application as it came."""
         if scope["type"] == "lifespan":
+            self.shutdown.reopen()
             await self._app(scope, self._closing(receive), send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            with identified(scope, self._new_id):
+                await self._answer(scope, receive, send)
         elif scope["type"] == "websocket" and self._routes.is_endpoint(scope):
             socket = ResponsesSocket(
-                self._app, self._creation, self.settings, _concerns, scope, receive, send
+                self._app, self._creation, self.settings, self.shutdown, _concerns, scope, receive, send
             )
-            await socket.run()
+            with identified(scope, self._new_id):
+                await socket.run()
         else:
             await self._app(scope, receive, send)
+
+    async def check_shutdown(self) -> str:
+        """Say whether the server stops; "" if it does not."""
+        return "The server is shutting down." if self.shutdown.begun else ""
+
+    async def check_backend(self) -> str:
+        """Say whether nobody is set to make pictures; "" if somebody is."""
+        return "" if self._routing.present else "No image backend is set."
+
+    async def check_store(self) -> str:
+        """Say whether the store is out of order; "" if it answers, or none is set."""
+        return "" if await self._stores.answers() else "The store does not answer."
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = self._routes.find(scope)
         if route is None:
             await self._app(scope, receive, send)
-        elif route.response_id:
-            await self._surface.answer(route, scope, receive, send)
-        else:
-            await self._create(route, scope, receive, send)
+            return
+        try:
+            if route.response_id:
+                await self._surface.answer(route, scope, receive, send)
+            else:
+                await self._create(route, scope, receive, send)
+        except StoreError as error:  # always before anything was sent
+            await send_store_error(send, str(error), self._own_headers(scope))
 
     async def _create(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
-        own_headers = cors_headers(scope, self.settings.cors_origins)
+        own_headers = self._own_headers(scope)
         try:
             body = await read_body(scope, receive, self.settings.max_body)
             prepared = await self._prepare(scope, body)
@@ -140,6 +173,8 @@ class ImageGenerationMiddleware:
             return
         if prepared is None:
             await self._app(scope, body.replay(receive), send)
+        elif self.shutdown.begun:
+            await send_stopping(send, own_headers)
         elif route.kind == "derive":
             await self._creation.derive(prepared, scope, receive, send)
         else:
@@ -160,12 +195,17 @@ class ImageGenerationMiddleware:
             return None
         return await self._creation.prepare(scope, request)
 
+    def _own_headers(self, scope: Scope) -> Headers:
+        """Return what belongs into the head of an answer of our own."""
+        return returned(cors_headers(scope, self.settings.cors_origins))
+
     def _closing(self, receive: Receive) -> Receive:
         """Close what is open when the application shuts down."""
 
         async def closing() -> Message:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
+                await self.shutdown.close()
                 await self._background.close()
                 await self._stores.close()
                 await self._routing.close()

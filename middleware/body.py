@@ -10,10 +10,13 @@ from starlette.types import Message, Receive, Scope
 
 from ..events.errors import RequestError
 
-__all__ = ["RequestBody", "header", "read_body"]
+__all__ = ["RequestBody", "header", "read_body", "with_body"]
 
 _WINDOWS = {b"gzip": (31,), b"x-gzip": (31,), b"deflate": (15, -15)}
 """zlib window bits: `deflate` should be a zlib stream, but some clients send a bare one."""
+
+_DIGITS = 18
+"""Of a length that any machine could take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class RequestBody:
         return replayed
 
 
+def with_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives a whole body and then whatever comes next."""
+    return RequestBody([{"type": "http.request", "body": body, "more_body": False}], body).replay(receive)
+
+
 def header(scope: Scope, name: bytes) -> bytes:
     """Return a request header's value, empty if there is none."""
     return next((value for key, value in scope["headers"] if key == name), b"")
@@ -50,7 +58,8 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> RequestBody:
         RequestError: 413, as soon as it is known that the body is larger than `limit` bytes.
     """
     length = header(scope, b"content-length")
-    if length.isdigit() and int(length) > limit:
+    # Python reads no number of more than 4,300 digits.
+    if length.isdigit() and (len(length) > _DIGITS or int(length) > limit):
         raise _too_large(limit)
     messages: list[Message] = []
     pieces: list[bytes] = []
@@ -94,4 +103,5 @@ def _decoded(data: bytes, encoding: bytes, limit: int) -> bytes | None:
 
 
 def _too_large(limit: int) -> RequestError:
-    return RequestError(f"The request body is larger than the {limit} bytes allowed here.", status=413)
+    message = f"The request body is larger than the {limit} bytes that max_body allows."
+    return RequestError(message, status=413)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ["from_outside"]
+__all__ = ["forgive", "from_outside"]
 
 
 def from_outside() -> bool:
@@ -15,3 +15,10 @@ def from_outside() -> bool:
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def forgive() -> None:
+    """Let a task that caught a `CancelledError` from outside, and will end by itself, go on."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+import logging.config
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import uvicorn
 from rich.console import Console
-from starlette.types import ASGIApp
 
 from ..events.wire import loads
-from .asgi import ImageGenerationMiddleware
 from .command_options import with_settings
 from .demo import ModelName, demo_app
-from .proxy import ProxyApp
+from .logs import LogFormat, log_config
 from .recording import read_recording, replay_recording
+from .serving import listening, serve_one, serve_several, upstream_app, uvicorn_options
 from .settings import load_settings
 from .terminal.asking import Asking
 from .terminal.printable import one_line
@@ -44,10 +41,16 @@ Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGEC
 _INTERRUPTED = 130
 """The exit code after Ctrl+C, as shells have it."""
 
-_GRACE = 5
-"""Seconds that open streams may go on after Ctrl+C; then they are cut."""
-
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+Workers = Annotated[
+    int,
+    typer.Option(
+        help="Processes. Limits such as concurrency are each process's own.",
+        envvar="IMAGECALL_WORKERS",
+        min=1,
+    ),
+]
 
 Upstream = Annotated[
     str,
@@ -66,18 +69,38 @@ def demo(
 ) -> None:
     """Run everything on this machine: a language model, the middleware, a picture maker and a page."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
-    _listen(demo_app(model), host, port, "Open {url}/ in a browser. Stop with Ctrl+C.", log_level="warning")
+    grace, served = load_settings({}).shutdown_grace, demo_app(model)
+    listener, url = listening(host, port)
+    typer.echo(f"Open {url}/ in a browser. Stop with Ctrl+C.")
+    serve_one(served, listener, grace, log_level="warning")
 
 
 @app.command()
 @with_settings
-def serve(upstream: Upstream, host: Host = "127.0.0.1", port: Port = 8766, **settings: Any) -> None:
+def serve(
+    upstream: Upstream,
+    host: Host = "127.0.0.1",
+    port: Port = 8766,
+    workers: Workers = 1,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="How the log is written.", envvar="IMAGECALL_LOG_FORMAT")
+    ] = "text",
+    **settings: Any,
+) -> None:
     """Stand in front of a model server at a URL."""
-    logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
-    served = ImageGenerationMiddleware(ProxyApp(upstream), **settings)
-    # The upstream has said its own date and name; a WebSocket's messages are bodies, too.
-    own = {"server_header": False, "date_header": False, "ws_max_size": served.settings.max_body}
-    _listen(served, host, port, f"Listening on {{url}}, in front of {upstream}", **own)
+    logging.config.dictConfig(log_config(log_format))
+    served, read = upstream_app(upstream, settings)
+    if workers > 1 and read.store == "memory":
+        raise ValueError(
+            f"--workers {workers} needs a store that all of them share: choose --store redis://…, "
+            "or --store none to keep nothing"
+        )
+    listener, url = listening(host, port)
+    typer.echo(f"Listening on {url}, in front of {upstream}")
+    if workers > 1:
+        serve_several(workers, listener, upstream, settings, read, log_format)
+    else:
+        serve_one(served, listener, read.shutdown_grace, log_config=None, **uvicorn_options(read))
 
 
 @app.command()
@@ -162,21 +185,6 @@ def replay(
         typer.echo(f"{folder}: the same {len(client)} bytes")
     else:
         raise ValueError(f"{folder}: the client's stream differs from the recorded one")
-
-
-def _listen(served: ASGIApp, host: str, port: int, greeting: str, **options: Any) -> None:
-    """Serve until Ctrl+C; greet only once the port is really ours."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        reason = str(error.strerror).partition(" (while")[0]
-        raise OSError(f"cannot listen on {host}:{port} ({reason}); choose --host and --port") from error
-    name = f"[{host}]" if ":" in host else host
-    typer.echo(greeting.format(url=f"http://{name}:{port}"))
-    config = uvicorn.Config(served, timeout_graceful_shutdown=_GRACE, **options)
-    with listener, contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         command(**{name: value for name, value in given.items() if value is not None})
 
     # `inspect` reads this attribute of any callable; the stubs know it of none.
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from ..events.item_ids import ItemIds
 from ..events.known import Known
 from ..events.lowering import LoweredRequest, lower_request, references
 from ..events.response import ClientResponse
@@ -17,14 +18,17 @@ from ..events.wire import dumps, loads
 from .background.background import Background
 from .background.job import Job
 from .background.leases import Leases
+from .body import with_body
 from .edits.fetcher import Fetcher
 from .edits.pictures import Pictures
 from .edits.workspace import Workspace
-from .exchange import Exchange, Shared
+from .exchange import Exchange
+from .shared import Shared
 from .sinks import Sink
 from .stored.keeper import Keeper
 from .stored.opening import StoreOwner
 from .stored.owned_store import OwnedStore
+from .telemetry.response import ObservedResponse
 from .turns import rewritten_scope
 
 __all__ = ["Creation", "Prepared"]
@@ -78,6 +82,7 @@ class Creation:
         self._new_id = new_id
         self._now = now
         self._limits = settings.limits()
+        self._ids = ItemIds()
         options = replace(
             settings.lowering(backend=shared.routing.present),
             workspace=settings.workspace_dir is not None,
@@ -133,7 +138,7 @@ class Creation:
         await self._pass_on(dumps(body), scope, receive, send)
 
     async def _pass_on(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._shared.app(rewritten_scope(scope, len(body)), _once(body, receive), send)
+        await self._shared.app(rewritten_scope(scope, len(body)), with_body(body, receive), send)
 
     async def _run_in_background(
         self, prepared: Prepared, scope: Scope, receive: Receive, send: Send, sink: Sink
@@ -165,6 +170,7 @@ class Creation:
             strict_arguments=settings.strict_arguments,
             feedback=settings.feedback,
             response_id=response_id,
+            claim=self._ids.claim,
         )
         pictures = Pictures(
             prepared.store,
@@ -173,7 +179,19 @@ class Creation:
             max_bytes=settings.max_image,
             max_pixels=settings.max_pixels,
         )
-        return Exchange(self._shared, scope, receive, send, translator, sink, keeper, pictures)
+        model = prepared.request.get("model")
+        observed = ObservedResponse(self._shared.telemetry, scope, translator, model)
+        return Exchange(
+            self._shared,
+            scope,
+            receive,
+            send,
+            translator,
+            sink,
+            observed=observed,
+            keeper=keeper,
+            pictures=pictures,
+        )
 
     def _queued(self, lowered: LoweredRequest) -> dict[str, Any]:
         """Make the response object as it is before anything has happened."""
@@ -197,14 +215,3 @@ def _keeper(prepared: Prepared, store: OwnedStore) -> Keeper:
     # In the background the events are logged as they come; an answer in JSON has none.
     logs = prepared.stream and not prepared.lowered.background
     return Keeper(store, prepared.request, prepared.known, logs=logs)
-
-
-def _once(body: bytes, receive: Receive) -> Receive:
-    pending = [body]
-
-    async def rest() -> Message:
-        if pending:
-            return {"type": "http.request", "body": pending.pop(), "more_body": False}
-        return await receive()
-
-    return rest

@@ -15,41 +15,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ..events.actions import Action, Finish, KeepPicture, KeepResponse, NextTurn, Run
 from ..events.actions import Send as SendFrames
 from ..events.translator import Translator
 from ..events.wire import dumps
-from .backends.routing import Routing
+from .cancellation import forgive
+from .clock import Clock
 from .delivery import Delivery
-from .edits.artifacts import Artifacts
 from .edits.pictures import Pictures
+from .request_id import returned
 from .runner import Runner
-from .settings import Settings
+from .shared import Shared
+from .shutdown import STOPPING
 from .sinks import Sink
 from .stored.keeper import Keeper
+from .telemetry.response import ObservedResponse
 from .turns import InnerTurn, TurnReader, turn_scope
 
-__all__ = ["Exchange", "Shared"]
-
-log = logging.getLogger("imagecall")
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all exchanges of one middleware share."""
-
-    app: ASGIApp
-    settings: Settings
-    routing: Routing
-    slots: asyncio.Semaphore
-    artifacts: Artifacts | None = None
+__all__ = ["Exchange"]
 
 
 class Exchange:
@@ -57,18 +46,19 @@ class Exchange:
 
     __slots__ = (
         "_clock",
+        "_closed",
         "_delivery",
         "_finish",
         "_group",
         "_keeper",
         "_next",
+        "_observed",
         "_passed",
         "_pictures",
         "_runner",
         "_scope",
         "_shared",
         "_sink",
-        "_started",
         "_translator",
         "_turn",
         "_turns",
@@ -84,6 +74,8 @@ class Exchange:
         send: Send,
         translator: Translator,
         sink: Sink,
+        *,
+        observed: ObservedResponse,
         keeper: Keeper | None = None,
         pictures: Pictures | None = None,
     ) -> None:
@@ -91,6 +83,7 @@ class Exchange:
         self._scope = scope
         self._translator = translator
         self._sink = sink
+        self._observed = observed
         self._wake = asyncio.Event()
         self._keeper = keeper
         self._pictures = pictures
@@ -100,9 +93,8 @@ class Exchange:
         )
         self._next: NextTurn | None = None
         self._finish: Finish | None = None
-        self._passed = False
+        self._passed = self._closed = False
         self._turns: list[InnerTurn] = []
-        self._started = asyncio.get_running_loop().time()
 
     async def run(self, body: bytes) -> None:
         """Answer the request; `body` is turn one's.
@@ -118,26 +110,47 @@ class Exchange:
                 self._translator,
                 self._perform,
                 self._group,
+                observe=self._observed.picture,
                 pictures=self._pictures,
                 artifacts=shared.artifacts,
             )
             self._watcher = self._group.create_task(self._delivery.watch())
-            self._clock = self._group.create_task(self._tick())
-            self._ask(body)
+            clock = Clock(
+                shared.settings,
+                self._delivery,
+                lambda: self._turn,
+                end=partial(self.abandon, "the response took too long"),
+                end_turn=self._fall_silent,
+            )
+            self._clock = self._group.create_task(clock.run())
             try:
-                await self._drive()
+                with self._observed, shared.shutdown.holding(self._stop_soon, at_once=self._sink.at_once):
+                    self._ask(body)
+                    await self._drive_on()
             finally:
                 self._watcher.cancel()
                 self._clock.cancel()
-        for note in self._translator.notes:
-            log.warning("%s", note)
-        for words in self._translator.words:
-            log.debug("the model server said: %s", words)
         for turn in self._turns:
             if turn.error is not None:
                 raise turn.error
 
     # -- the main task -------------------------------------------------------------------------
+
+    async def _drive_on(self) -> None:
+        """Drive to the end, though a server that stops may run out of patience on the way."""
+        try:
+            await self._drive()
+        except asyncio.CancelledError:
+            if not self._shared.shutdown.begun:
+                raise
+            await self.stop()
+            if self._finish is None:  # a refusal is being passed on
+                raise
+            forgive()
+            for turn in self._turns:
+                turn.task.cancel()
+            if not self._closed:
+                await self._end(self._finish)
 
     async def _drive(self) -> None:
         while True:
@@ -147,6 +160,7 @@ class Exchange:
                 await self._end(self._finish)
                 return
             if self._delivery.gone:
+                self._observed.client_left()
                 await self._abandon()
                 return
             if self._passed:
@@ -163,9 +177,10 @@ class Exchange:
         number = len(self._turns) + 1
         scope = turn_scope(self._scope, len(body), number)
         reader = TurnReader(self._translator, number, self._shared.settings.max_event)
+        observed = self._observed.turn(scope, reader)
         self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear, self._delivery.stream)
         self._turns.append(self._turn)
-        self._turn.task = self._group.create_task(self._run_turn(self._turn))
+        self._turn.task = self._group.create_task(observed.around(self._run_turn(self._turn), self._turn))
 
     async def _run_turn(self, turn: InnerTurn) -> None:
         await turn.run()
@@ -188,6 +203,7 @@ class Exchange:
             await self._delivery.flush()
             if self._keeper is not None:
                 await self._keeper.keep_log()
+            self._closed = True
             await self._delivery.close(finish)
         await self._abandon()
 
@@ -208,10 +224,10 @@ class Exchange:
         """Take a message of the inner application."""
         reader = turn.reader
         if message["type"] == "http.response.start":
-            reader.begin(message["status"], list(message.get("headers", ())))
+            reader.begin(message["status"], returned(message.get("headers", ())))
             if reader.mode == "passed":
                 self._clock.cancel()
-                await self._pass(turn, message, last=False)
+                await self._pass(turn, {**message, "headers": reader.headers}, last=False)
             elif reader.number == 1:
                 self._sink.head(reader.status, reader.headers)
         elif message["type"] == "http.response.body":
@@ -242,9 +258,21 @@ class Exchange:
         """End the response as cancelled by its client."""
         await self._perform(self._translator.cancel)
 
-    async def abandon(self, reason: str) -> None:
-        """End the response as failed."""
-        await self._perform(lambda: self._translator.abandon(reason))
+    async def abandon(self, reason: str, told: str = "") -> None:
+        """End the response as failed; `told` is what the client may know of it."""
+        await self._perform(lambda: self._translator.abandon(reason, told=told))
+
+    async def stop(self) -> None:
+        """End the response because the server stops. A refusal that is passed on ends by itself."""
+        if self._turns[0].reader.mode != "passed":
+            await self._perform(lambda: self._translator.stop(STOPPING))
+
+    def _stop_soon(self) -> None:
+        self._group.create_task(self.stop())
+
+    async def _fall_silent(self, told: str) -> None:
+        self._turn.leave()
+        await self._perform(partial(self._translator.turn_ended, told))
 
     # -- everybody -----------------------------------------------------------------------------
 
@@ -284,30 +312,3 @@ class Exchange:
             self._keeper.keep_picture(self._group, action)
         else:
             self._delivery.push(self._group.create_task(self._keeper.keep_response(self._group, action)))
-
-    async def _tick(self) -> None:
-        """Keep the client's connection alive and end what takes too long."""
-        settings = self._shared.settings
-        end = self._started + settings.response_timeout
-        while True:
-            now = asyncio.get_running_loop().time()
-            if now >= end:
-                await self.abandon("the response took too long")
-                return
-            silent = self._silent_since(now) + settings.upstream_idle
-            if now >= silent:
-                log.warning("the model server was silent for %g seconds", settings.upstream_idle)
-                self._turn.leave()
-                await self._perform(self._translator.turn_ended)
-                continue
-            alive = self._delivery.sent + settings.keepalive if settings.keepalive else end
-            if now >= alive:
-                await self._delivery.keep_alive()
-                continue
-            await asyncio.sleep(max(0.001, min(end, silent, alive) - now))
-
-    def _silent_since(self, now: float) -> float:
-        """Tell when the model server last said something; `now` while a client takes it in."""
-        if self._delivery.busy:
-            return now
-        return max(self._delivery.heard, self._turn.silent_since(now))

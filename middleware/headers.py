@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["RawHeader", "end_to_end", "request_headers", "response_headers"]
+__all__ = ["DIGESTS", "RawHeader", "end_to_end", "request_headers", "response_headers"]
 
 RawHeader = tuple[bytes, bytes]
+
+DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
+"""Checksums of a body (RFC 9530 and its forerunners); they are wrong once it is rewritten."""
 
 _HOP_BY_HOP = frozenset(
     {

@@ -69,7 +69,7 @@ def read_image(data: bytes, *, max_bytes: int, max_pixels: int, **facts: Any) ->
     if header.width * header.height > max_pixels:
         size = f"{header.width}x{header.height}"
         raise ImageError(
-            f"The picture is {size}; at most {max_pixels} pixels are allowed.", code="image_too_large"
+            f"The picture is {size}; max_pixels allows {max_pixels:,} pixels.", code="image_too_large"
         )
     if not is_whole(data, header.output_format):
         raise ImageError("The picture breaks off before its end.", code="image_truncated")
@@ -257,7 +257,7 @@ def _not_base64() -> ImageError:
 
 
 def _too_many_bytes(found: int, allowed: int) -> ImageError:
-    message = f"The picture has {found / 1e6:.1f} MB; at most {allowed / 1e6:.1f} MB are allowed."
+    message = f"The picture has {found:,} bytes; max_image allows {allowed:,}."
     return ImageError(message, code="image_too_large")
 
 

@@ -20,18 +20,24 @@ from yarl import URL
 from .answers import error_body
 from .bridge import bridge
 from .headers import request_headers, response_headers
+from .request_id import forwarded, returned
+from .telemetry.propagation import add_trace_headers
 from .upstream import UpstreamURL
 
 __all__ = ["ProxyApp", "UpstreamCutError"]
 
 log = logging.getLogger("imagecall")
 
-_KEEPALIVE = 4.0
-"""Seconds for which an idle connection is kept. uvicorn, Node and cpp-httplib close theirs after five:
-a POST that meets such a close cannot be told from one that was half done, and must not be sent again."""
+_KEEPALIVE = 2.0
+"""Seconds for which an idle connection is kept. uvicorn, Node and cpp-httplib close theirs after five: a POST
+that meets such a close cannot be told from one that was half done, and must not be sent again. On a busy
+machine both ends learn of each other late: with four seconds, stalls of one were enough for them to meet."""
 
 _MAX_HEADER = 64 << 10
 """Bytes of one response header: gateways put more into one than aiohttp's 8 KiB."""
+
+_CHECK = aiohttp.ClientTimeout(total=2.0)
+"""For a question that every model server answers at once."""
 
 _SKIP_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
@@ -88,6 +94,17 @@ class ProxyApp:
         if session is not None:
             await session.close()
 
+    async def check(self) -> str:
+        """Say what is wrong with the upstream; "" if it answers with anything but an error of its own."""
+        target = self._upstream.target({"path": "/v1/models"})
+        assert target is not None
+        try:
+            answer = await self._open().get(target, allow_redirects=False, timeout=_CHECK)
+        except (aiohttp.ClientError, TimeoutError):
+            return "The model server cannot be reached."
+        answer.close()
+        return f"The model server answers {answer.status}." if answer.status >= 500 else ""
+
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -122,7 +139,7 @@ class ProxyApp:
                 response = await self._open().request(
                     scope["method"],
                     target,
-                    headers=request_headers(scope["headers"]),
+                    headers=_asking(scope),
                     data=client.body(),
                     allow_redirects=False,
                 )
@@ -134,7 +151,7 @@ class ProxyApp:
 
     async def _answer(self, response: aiohttp.ClientResponse, client: _Client, send: Send) -> None:
         origin = str(self._upstream.origin).encode()
-        headers = response_headers(response.status, response.raw_headers, origin)
+        headers = returned(response_headers(response.status, response.raw_headers, origin))
         body = self._watched_body(response)
         try:
             await send({"type": "http.response.start", "status": response.status, "headers": headers})
@@ -182,7 +199,7 @@ class ProxyApp:
             upstream = await self._open().ws_connect(
                 target,
                 protocols=scope.get("subprotocols", ()),
-                headers=request_headers(scope["headers"]),
+                headers=_asking(scope),
                 max_msg_size=0,
             )
         except aiohttp.ClientError as error:
@@ -251,6 +268,11 @@ class _Client:
             self._request.cancel()
 
 
+def _asking(scope: Scope) -> list[tuple[str, str]]:
+    """Make the headers of the request to the upstream, its name and its trace among them if it has any."""
+    return request_headers(add_trace_headers(forwarded(scope["headers"])))
+
+
 @asynccontextmanager
 async def _task_group() -> AsyncIterator[TaskGroup]:
     """Open a task group whose error comes out as it was raised, not inside an ExceptionGroup."""
@@ -271,6 +293,7 @@ async def _refuse(scope: Scope, send: Send, status: int, message: str, kind: str
         await send({"type": "websocket.close"})
         return
     body = error_body(message, kind=kind, code=code)
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    own = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    headers = returned(own)
     await send({"type": f"{prefix}.start", "status": status, "headers": headers})
     await send({"type": f"{prefix}.body", "body": body, "more_body": False})

@@ -6,14 +6,14 @@ import asyncio
 import base64
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..events.sse import SSEDecoder
-from ..events.wire import loads
+from ..events.wire import loads, strings_of
 from .backends.base import Image, ImageError, ImageRequest, OnPartial
 from .images import read_image
 from .replay import Recording
@@ -28,6 +28,7 @@ _COMPLETED = f"response.{_CALL}.completed"
 _ITEM_DONE = "response.output_item.done"
 _ANY_SIZE = 1 << 40
 """Pixels: the picture was within some limit when it was recorded."""
+_ID_KEYS = ("id", "item_id", "call_id")
 _STEPS = 20
 """Rounds of the event loop within which a picture that the model asked for has begun; it takes two."""
 
@@ -40,7 +41,7 @@ def recorded_ids(recording: Recording) -> Callable[[str], str]:
     """
     upstream = b"\n".join(turn.body for turn in recording.turns)
     made_up: dict[str, deque[str]] = {}
-    for identifier in dict.fromkeys(_ids(_events(recording.client))):
+    for identifier in dict.fromkeys(strings_of(_events(recording.client), _ID_KEYS)):
         if identifier.encode() not in upstream:
             made_up.setdefault(identifier.rpartition("_")[0], deque()).append(identifier)
     counter = itertools.count(1)
@@ -232,15 +233,3 @@ def _events(client: bytes) -> list[Json]:
     decoder = SSEDecoder()
     frames = decoder.feed(client) + decoder.close()
     return [{} if frame.data == b"[DONE]" else loads(frame.data) for frame in frames]
-
-
-def _ids(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key in ("id", "item_id", "call_id") and isinstance(inner, str):
-                yield inner
-            else:
-                yield from _ids(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _ids(inner)

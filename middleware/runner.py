@@ -22,6 +22,7 @@ from .edits.artifacts import Artifacts
 from .edits.pictures import Pictures
 from .images import conform, read_image, without_metadata
 from .settings import Settings
+from .telemetry.picture import ObservedPicture
 
 __all__ = ["Report", "Runner"]
 
@@ -44,6 +45,7 @@ class Runner:
         translator: is told of previews and results.
         report: calls the translator under the exchange's lock.
         group: the exchange's task group.
+        observe: shows a picture to operators.
         pictures: gets the pictures that edits start from; without it only those inside the request.
         artifacts: where finished pictures are also written.
     """
@@ -57,6 +59,7 @@ class Runner:
         report: Report,
         group: asyncio.TaskGroup,
         *,
+        observe: Callable[[ToolCall], ObservedPicture],
         pictures: Pictures | None = None,
         artifacts: Artifacts | None = None,
     ) -> None:
@@ -67,6 +70,7 @@ class Runner:
         self._translator = translator
         self._report = report
         self._group = group
+        self._observe = observe
         self._pictures = pictures or Pictures(
             None, None, None, max_bytes=settings.max_image, max_pixels=settings.max_pixels
         )
@@ -85,10 +89,11 @@ class Runner:
             task.cancel()
 
     async def _run(self, call: ToolCall) -> None:
-        outcome = await self._outcome(call)
+        with self._observe(call) as observed:
+            outcome = observed.ended(await self._outcome(call, observed))
         await self._report(lambda: self._translator.tool_finished(call.id, outcome))
 
-    async def _outcome(self, call: ToolCall) -> ToolOutcome:
+    async def _outcome(self, call: ToolCall, observed: ObservedPicture) -> ToolOutcome:
         seconds = self._settings.call_timeout
         deadline = asyncio.timeout(seconds)
         try:
@@ -98,6 +103,7 @@ class Runner:
                 request = await self._request(call)
                 # The process's slot comes last: a backend's queue must not hold up the other backends.
                 async with owner.place(), self._slots:
+                    observed.asked()
                     image = await self._picture(call.id, request, owner, deadline)
             data = await _base64(image.data)
         except ImageError as error:
@@ -109,9 +115,10 @@ class Runner:
                 raise
             if deadline.expired():
                 log.warning("%s failed: no picture within %g seconds", call.id, seconds)
-                return _failed(f"No picture was made within {seconds:g} seconds.", "timeout")
+                told = f"No picture was made within the {seconds:g} seconds that call_timeout allows."
+                return _failed(told, "timeout")
             # Its words are not fit for every log: they may hold the prompt, or a key in a URL.
-            log.error("%s failed: the image backend raised %s", call.id, type(error).__name__)  # noqa: TRY400
+            log.error("%s failed: the image backend raised %s", call.id, type(error).__name__)  # noqa: TRY400  see above
             log.debug("%s failed", call.id, exc_info=True)
             return _failed("The image backend failed.", "image_backend_error")
         log.info("%s is finished: %r", call.id, image)

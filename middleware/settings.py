@@ -21,16 +21,10 @@ from ..events.calls import Limits
 from ..events.lowering import LoweringOptions
 from ..events.sse import MAX_EVENT
 from ..events.turn import MAX_ARGUMENTS
-from ..events.wire import loads
+from .backends.images_api.request import PAINTING
+from .setting_values import Names, Object, Strings, json_object
 
 __all__ = ["Settings", "SettingsError", "load_settings"]
-
-Names = Annotated[tuple[str, ...], NoDecode]
-"""Several words; in a variable or option separated by commas."""
-
-Strings = Annotated[dict[str, str], NoDecode]
-Object = Annotated[dict[str, Any], NoDecode]
-"""A mapping; in a variable or option a JSON object."""
 
 
 class SettingsError(ValueError):
@@ -80,6 +74,11 @@ class Settings(BaseSettings):
     backend_drop: Names = Field(
         default=(), description="Options never sent to the Images API, such as quality,background."
     )
+    backend_pass_on: Names = Field(
+        default=PAINTING,
+        description="Globs of the fields that a client's declaration may set for the Images API beside those "
+        "of the Responses API. With * a client can set whatever the server obeys.",
+    )
     backend_edits: Literal["multipart", "json"] = Field(
         default="multipart", description="How pictures to edit travel to the Images API."
     )
@@ -112,16 +111,21 @@ class Settings(BaseSettings):
     backend_timeout: PositiveFloat = Field(
         default=300.0,
         description="Seconds for one picture at the image server, all retries included; at an MCP server, "
-        "seconds of silence.",
+        "seconds of silence. A large model on one card takes minutes.",
     )
     backend_retries: NonNegativeInt = Field(
-        default=2, description="Further attempts when the image server is busy or cannot be reached."
+        default=2,
+        description="Further attempts when the image server is busy or is out of reach; more fill its queue.",
     )
     backend_concurrency: PositiveInt = Field(
-        default=4, description="Pictures that one image server makes at a time; others wait."
+        default=4,
+        description="Pictures that one image server makes at a time; others wait. One card paints one "
+        "after the other anyway.",
     )
     backend_queue: NonNegativeFloat = Field(
-        default=120.0, description="Seconds a picture may wait for the image server; then it fails."
+        default=120.0,
+        description="Seconds a picture may wait for the image server; then it fails, with time left for the "
+        "model to say so.",
     )
     keep_metadata: bool = Field(
         default=False,
@@ -132,9 +136,19 @@ class Settings(BaseSettings):
         default="memory",
         description="Where pictures and responses are kept for later turns: memory, none, or redis://….",
     )
-    store_ttl: PositiveFloat = Field(default=86_400.0, description="Seconds something stays in the store.")
-    store_entries: PositiveInt = Field(default=10_000, description="Entries of the store in memory.")
-    store_bytes: PositiveInt = Field(default=256 << 20, description="Bytes of the store in memory.")
+    store_ttl: PositiveFloat = Field(
+        default=86_400.0,
+        description="Seconds something stays in the store: a day, since most conversations end within one.",
+    )
+    store_entries: PositiveInt = Field(
+        default=10_000,
+        description="Entries of the store in memory, however small; the least recently used give way.",
+    )
+    store_bytes: PositiveInt = Field(
+        default=256 << 20,
+        description="Bytes of the store in memory: room for some seventy pictures of 2 MB, a quarter being "
+        "for the logs of streams. The least recently used give way.",
+    )
     workspace_dir: Path | None = Field(
         default=None, description="The folder whose pictures the model may name by path to have them edited."
     )
@@ -172,61 +186,84 @@ class Settings(BaseSettings):
         default=(), description="Origins (or *) that may read this middleware's own error answers."
     )
     keepalive: NonNegativeFloat = Field(
-        default=15.0, description="Seconds of silence before a keep-alive comment is sent; 0 for never."
+        default=15.0,
+        description="Seconds of silence before a keep-alive comment is sent; 0 for never. Proxies give up "
+        "after 30 to 60.",
     )
-    max_turns: PositiveInt = Field(default=8, description="Requests to the model server per response.")
-    max_images: PositiveInt = Field(default=10, description="Pictures per response.")
-    max_prompt: PositiveInt = Field(default=32_000, description="Characters of one prompt.")
-    max_arguments: PositiveInt = Field(default=MAX_ARGUMENTS, description="Bytes of one call's arguments.")
+    max_turns: PositiveInt = Field(
+        default=8,
+        description="Requests to the model server per response, before a last one that may call nothing: a "
+        "picture and its corrections take three or four, more is a loop.",
+    )
+    max_images: PositiveInt = Field(
+        default=10,
+        description="Pictures per response: a model that runs wild must not fill a disk or empty a purse. "
+        "Calls beyond are not run, and the model is told so.",
+    )
+    max_prompt: PositiveInt = Field(
+        default=32_000, description="Characters of one prompt: OpenAI's own limit."
+    )
+    max_arguments: PositiveInt = Field(
+        default=MAX_ARGUMENTS,
+        description="Characters of one call's arguments: eight times the longest prompt, as it may be "
+        "escaped, and far from filling the memory.",
+    )
     max_body: PositiveInt = Field(
-        default=128 << 20, description="Bytes of a request body; histories carry pictures in base64."
+        default=128 << 20,
+        description="Bytes of a request body or a WebSocket message, unpacked: a history with ten pictures "
+        "of 9 MB in base64. Each is held in memory, and before the model server has seen who is asking.",
     )
-    max_event: PositiveInt = Field(default=MAX_EVENT, description="Bytes of one upstream event.")
-    max_image: PositiveInt = Field(default=32 << 20, description="Bytes of one picture.")
-    max_pixels: PositiveInt = Field(default=33_000_000, description="Pixels of one picture (8K).")
-    call_timeout: PositiveFloat = Field(default=300.0, description="Seconds for one picture, queue included.")
-    response_timeout: PositiveFloat = Field(default=1_800.0, description="Seconds for one response.")
+    max_event: PositiveInt = Field(
+        default=MAX_EVENT,
+        description="Bytes of one upstream event, or of an answer that is no stream: the last event repeats "
+        "the whole output. Without a bound a line without an end would fill the memory.",
+    )
+    max_image: PositiveInt = Field(
+        default=32 << 20,
+        description="Bytes of one picture, made, edited or fetched: a 4K picture has 25 MB where nothing "
+        "shrinks it.",
+    )
+    max_pixels: PositiveInt = Field(
+        default=7680 * 4320,
+        description="Pixels of one picture, made or edited: 8K (7680x4320), 133 MB when it is decoded. A "
+        "file of some kilobytes may claim any number.",
+    )
+    call_timeout: PositiveFloat = Field(
+        default=300.0,
+        description="Seconds for one picture, queue included: a large model on one card takes minutes.",
+    )
+    response_timeout: PositiveFloat = Field(
+        default=1_800.0,
+        description="Seconds for one response: some slow pictures one after the other; nobody waits longer.",
+    )
     upstream_idle: PositiveFloat = Field(
-        default=600.0, description="Seconds a model server may be silent within a turn."
+        default=600.0,
+        description="Seconds a model server may be silent within a turn: a long history on a slow machine "
+        "is read for minutes before the first word.",
     )
-    concurrency: PositiveInt = Field(default=8, description="Pictures made at a time, per process.")
+    concurrency: PositiveInt = Field(
+        default=8,
+        description="Pictures made at a time, per process; others wait. Each is in memory several times.",
+    )
     concurrency_per_response: PositiveInt = Field(
-        default=4, description="Pictures made at a time, per response."
+        default=4,
+        description="Pictures made at a time, per response: half of the process's, so that one client "
+        "leaves room for the others.",
     )
     disconnect_grace: NonNegativeFloat = Field(
-        default=5.0, description="Seconds the inner application has to stop once the client has gone."
+        default=5.0,
+        description="Seconds the inner application has to stop by itself once the client has gone.",
     )
-
-    @field_validator(
-        "models", "paths", "cors_origins", "backend_drop", "backend_origins", "fetch_hosts", mode="before"
+    shutdown_grace: NonNegativeFloat = Field(
+        default=5.0,
+        description="Seconds that responses may go on once the server was told to stop; then they end as "
+        "failed. Docker kills after ten.",
     )
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(word.strip() for word in value.split(",") if word.strip())
-        return value
 
     @field_validator("backend", mode="before")
     @classmethod
     def _route(cls, value: object) -> object:
-        return cls._parse(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
-
-    @field_validator(
-        "backend_headers",
-        "backend_models",
-        "backend_env",
-        "backend_body",
-        "backend_arguments",
-        mode="before",
-    )
-    @classmethod
-    def _parse(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        try:
-            return loads(value.encode())
-        except ValueError:
-            raise ValueError("Input should be a JSON object") from None
+        return json_object(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
 
     def limits(self) -> Limits:
         """Return what the translator needs of the limits."""

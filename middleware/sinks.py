@@ -14,15 +14,30 @@ from starlette.types import Send
 from ..events.actions import Finish
 from ..events.response import NEUTRAL
 from ..events.sse import KEEPALIVE
-from .answers import Headers, send_json, send_upstream_error
+from .answers import Headers, send_json, send_stopping, send_upstream_error
+from .headers import DIGESTS
 
 __all__ = ["JSONSink", "SSESink", "Sink"]
 
-_REWRITTEN = {b"content-length", b"content-encoding", b"etag", b"transfer-encoding", b"content-type"}
+_REWRITTEN = {
+    b"content-length",
+    b"content-encoding",
+    b"content-type",
+    b"etag",
+    b"trailer",
+    b"transfer-encoding",
+    *DIGESTS,
+}
 
 
 class Sink(Protocol):
-    """One client's end of a response."""
+    """One client's end of a response.
+
+    Attributes:
+        at_once: whether a server that stops closes such a connection before it waits for any.
+    """
+
+    at_once: bool
 
     def head(self, status: int, headers: Headers) -> None:
         """Keep the head of turn one; nothing is sent yet."""
@@ -43,6 +58,8 @@ class Sink(Protocol):
 
 class SSESink:
     """Writes an event stream: each `write` is one ASGI message, at a frame boundary."""
+
+    at_once = False
 
     def __init__(self, send: Send, error_headers: Headers) -> None:
         self._send = send
@@ -77,7 +94,7 @@ class SSESink:
     async def close(self, finish: Finish) -> None:
         """End the body; a response that never began becomes an error answer."""
         if finish.pieces is None and not self._begun:
-            await send_upstream_error(self._send, NEUTRAL, self._error_headers)
+            await _send_failure(self._send, finish, self._error_headers)
             return
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -89,6 +106,8 @@ class SSESink:
 
 class JSONSink:
     """Waits for the end and sends the final response object."""
+
+    at_once = False
 
     def __init__(self, send: Send, error_headers: Headers) -> None:
         self._send = send
@@ -111,9 +130,16 @@ class JSONSink:
         """Send the object, or an error if the model server failed before anything was made."""
         response = finish.response
         if response is None or finish.failed:
-            await send_upstream_error(self._send, NEUTRAL, self._error_headers)
+            await _send_failure(self._send, finish, self._error_headers)
         else:
             await send_json(self._send, self._status, response, self._headers)
+
+
+async def _send_failure(send: Send, finish: Finish, headers: Headers) -> None:
+    if finish.stopping:
+        await send_stopping(send, headers)
+    else:
+        await send_upstream_error(send, finish.told or NEUTRAL, headers)
 
 
 def _content_type(headers: Headers) -> bytes:

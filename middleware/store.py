@@ -92,8 +92,11 @@ def named_store(settings: Settings) -> Store | None:
                 return RedisStore(settings.store)
             except ImportError:
                 problem = "Redis needs a package that is not installed: pip install 'imagecall[redis]'"
-            except ValueError as error:
-                problem = f"The URL is wrong: {error}"
+            except ValueError:  # its words may hold a part of the password
+                problem = (
+                    "The URL is wrong: give one such as redis://user:password@host:6379/0, any of / ? # @ in "
+                    "the password as %2F, %3F, %23, %40"
+                )
         case _:
             problem = "Input should be memory, none, or a URL: redis://…, rediss://… or unix://…"
     raise SettingsError(f"store (IMAGECALL_STORE): {problem}.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal
 
@@ -10,11 +11,14 @@ from starlette.types import ASGIApp, Message, Scope
 
 from ..events.actions import Action
 from ..events.translator import Translator
+from ..events.turn_events import TurnEnded
 from .answers import Headers
+from .headers import DIGESTS
+from .request_id import forwarded
 
 __all__ = ["InnerTurn", "TurnReader", "rewritten_scope", "turn_scope"]
 
-_OF_THE_BODY = {b"content-length", b"transfer-encoding", b"content-encoding"}
+_OF_THE_BODY = {b"content-length", b"transfer-encoding", b"content-encoding", b"trailer", *DIGESTS}
 _REQUEST_DROPPED = {
     b"accept-encoding",
     # Names the image deployment to Azure; the tool it speaks of does not travel on.
@@ -22,13 +26,14 @@ _REQUEST_DROPPED = {
 }
 _EXTENSIONS_DROPPED = {"http.response.pathsend", "http.response.zerocopysend", "http.response.trailers"}
 """Ways to send a body past the translator."""
+_PACKED = {b"gzip", b"x-gzip", b"deflate", b"br", b"zstd", b"compress"}
 _REFUSAL = 64 << 10
 """Bytes kept of a refused follow-up's body: enough for the log, whatever the server sends."""
 
 
 def rewritten_scope(scope: Scope, length: int) -> Scope:
     """Make the scope of a request whose body was rewritten to `length` bytes."""
-    headers = [pair for pair in scope["headers"] if pair[0] not in _OF_THE_BODY]
+    headers = [pair for pair in forwarded(scope["headers"]) if pair[0].lower() not in _OF_THE_BODY]
     return {**scope, "headers": [*headers, (b"content-length", str(length).encode())]}
 
 
@@ -37,11 +42,11 @@ def turn_scope(scope: Scope, length: int, number: int) -> Scope:
     own: dict[str, Any] = dict(rewritten_scope(scope, length))
     headers: Headers = []
     for name, value in own["headers"]:
-        if name in _REQUEST_DROPPED:
+        if name.lower() in _REQUEST_DROPPED:
             continue
         if name == b"idempotency-key" and number > 1:
             # The same key with another body would be answered with turn one's response, or refused.
-            value = b"%b-%d" % (value, number)  # noqa: PLW2901
+            value = b"%b-%d" % (value, number)  # noqa: PLW2901  the same header
         headers.append((name, value))
     own["headers"] = [*headers, (b"accept-encoding", b"identity")]
     if "state" in scope:
@@ -65,6 +70,8 @@ class TurnReader:
         mode: what becomes of the body: `passed` on as it is, kept for the log (`refused`), read as a
             `stream`, or read when it is `whole`.
         ended: the answer was complete, or no more is expected of it.
+        ended_at: nanoseconds since the epoch; 0 before that.
+        heard: how the model server ended the turn; None if it did not, or refused it.
     """
 
     def __init__(self, translator: Translator, number: int, max_body: int) -> None:
@@ -77,13 +84,20 @@ class TurnReader:
         self.headers: Headers = []
         self.mode: Literal["", "passed", "refused", "stream", "whole"] = ""
         self.ended = False
+        self.ended_at = 0
+        self.heard: TurnEnded | None = None
 
     def begin(self, status: int, headers: Headers) -> None:
         """Take the head, and decide by it what becomes of the body."""
         self.status, self.headers = status, headers
         if not 200 <= status < 300:
             self.mode = "passed" if self.number == 1 else "refused"
-        elif self._header(b"content-type").lower().startswith(b"text/event-stream"):
+            return
+        if self._header(b"content-encoding").lower() in _PACKED:  # or only said to be so
+            self._translator.notes.append(
+                "the model server's answer is compressed, though it was asked not to compress"
+            )
+        if self._header(b"content-type").lower().startswith(b"text/event-stream"):
             self.mode = "stream"
         else:
             self.mode = "whole"
@@ -98,6 +112,7 @@ class TurnReader:
         if self.ended:
             return []
         self.ended = True
+        self.ended_at = time.time_ns()
         body = b"".join(self._pieces)
         self._pieces.clear()
         if not self.status:
@@ -105,7 +120,9 @@ class TurnReader:
         if self.mode == "refused":
             return self._translator.turn_refused(self.status, body, self._retry_after())
         actions = self._translator.receive_json(body) if self.mode == "whole" else []
-        return actions + self._translator.turn_ended()
+        actions += self._translator.turn_ended()
+        self.heard = self._translator.last_turn
+        return actions
 
     def _keep(self, piece: bytes) -> list[Action]:
         limit = _REFUSAL if self.mode == "refused" else self._max_body
@@ -113,7 +130,8 @@ class TurnReader:
         if self._size <= limit:
             self._pieces.append(piece)
         elif self.mode == "whole":
-            return self._translator.abandon(f"the answer is larger than {limit} bytes")
+            told = f"The model server's answer is larger than the {limit} bytes that max_event allows."
+            return self._translator.abandon(f"the answer is larger than {limit} bytes", told=told)
         return []
 
     def _retry_after(self) -> float | None:

@@ -28,7 +28,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A preview of the result: bare base64 of a picture, and the true facts read from its bytes."""
+    """A preview of the result.
+
+    Attributes:
+        data: bare base64, ASCII, of a picture.
+        facts: the true facts read from its bytes: `size`, `output_format`, `background`.
+    """
 
     data: bytes
     facts: Mapping[str, Any]
@@ -36,14 +41,21 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolError:
-    """Why a call failed, in the fields of the item's own `error` object."""
+    """Why a call failed, in the fields of the item's own `error` object.
+
+    Attributes:
+        message: one sentence for the client and the model.
+        code: a machine-readable reason.
+        type: the error's family, in OpenAI's words.
+        param: the argument at fault, where there is one.
+        details: more fields of the error object, such as OpenAI's `moderation_details`.
+    """
 
     message: str
     code: str = "image_generation_failed"
     type: str = "image_generation_error"
     param: str | None = None
     details: Mapping[str, Any] | None = None
-    """More fields of the error object, such as OpenAI's `moderation_details`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,11 @@ class HostedTool(Protocol):
     ) -> dict[str, Any]:
         """Check the model's arguments and merge them with the declaration.
 
-        `made` are the pictures of the response's earlier turns, oldest first.
+        Args:
+            given: what the model wrote, parsed.
+            strict: whether unknown arguments are an error instead of dropped.
+            max_prompt: characters of the prompt.
+            made: the pictures of the response's earlier turns, oldest first.
 
         Raises:
             ToolArgumentError: the model must correct its call.

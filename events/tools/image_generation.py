@@ -226,7 +226,8 @@ def _prompt(given: Mapping[str, Any], max_prompt: int) -> str:
         raise refused("The argument 'prompt' must be a string that describes the picture.", "prompt")
     if len(prompt) > max_prompt:
         raise refused(
-            f"The argument 'prompt' has {len(prompt)} characters, more than the {max_prompt} allowed.",
+            f"The argument 'prompt' has {len(prompt)} characters, more than the {max_prompt} that max_prompt "
+            "allows.",
             "prompt",
         )
     return prompt

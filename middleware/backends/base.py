@@ -48,8 +48,14 @@ class ImageRequest:
 
     Attributes:
         prompt: the model's own words, never empty.
+        model: as the client declared it, such as `gpt-image-2`.
         size: `WIDTHxHEIGHT` in pixels, or a vendor's own word.
+        quality: `low`, `medium`, `high`, or a vendor's own word.
+        background: `transparent` or `opaque`.
+        output_format: `png`, `jpeg`, `webp`, or a vendor's own word; others are converted.
         output_compression: 0–100, for jpeg and webp.
+        moderation: as declared, such as `low`.
+        input_fidelity: as declared: `high` or `low`, for edits.
         partial_images: how many previews the client wants at most, 0–3.
         images: pictures to edit, oldest first; empty to draw a new one.
         mask: where to edit: its transparent pixels.
@@ -112,10 +118,14 @@ class ImageBackend(Protocol):
     """
 
     async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image | bytes:
-        """Make one picture; its encoded bytes will do.
+        """Make one picture; its encoded bytes will do: PNG, JPEG, WebP or GIF.
 
         Cancelling the call must stop the work: the client has gone. A preview is an unfinished state:
         never hand over the finished picture as one.
+
+        Args:
+            request: what to draw; what cannot be done is passed over, but an edit is refused.
+            on_partial: is awaited with each preview, at most `request.partial_images` times, before the end.
 
         Raises:
             ImageError: the picture could not be made, in words that help.

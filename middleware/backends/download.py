@@ -98,7 +98,7 @@ class Downloads:
         async for piece in answer.content.iter_any():
             body += piece
             if len(body) > self._max_bytes:
-                message = f"The picture has more than the {self._max_bytes / 1e6:.1f} MB that are allowed."
+                message = f"The picture has more than the {self._max_bytes:,} bytes that max_image allows."
                 raise ImageError(message, code="image_too_large")
         return bytes(body)
 

@@ -118,7 +118,7 @@ class MCPBackend:
         await self._session.stop()
         await self._reader.close()
 
-    async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image:  # noqa: ARG002
+    async def generate(self, request: ImageRequest, on_partial: OnPartial) -> Image:  # noqa: ARG002  see below
         """Call the tool and take the picture out of its result. MCP has no previews.
 
         Raises:
@@ -151,7 +151,9 @@ class MCPBackend:
         except TimeoutError as error:
             if not connection.calls:  # nobody else got an answer either: the server may hang
                 connection.over.set()
-            message = f"The MCP server was silent for {self._timeout:g} seconds."
+            message = (
+                f"The MCP server was silent for the {self._timeout:g} seconds that backend_timeout allows."
+            )
             raise ImageError(message, code="timeout") from error
 
     async def _make(self, connection: Connection, request: ImageRequest, alive: Callable[[], None]) -> Image:

@@ -70,6 +70,7 @@ def _openai(settings: Settings) -> ImageBackend:
         headers=settings.backend_headers,
         body=settings.backend_body,
         drop=settings.backend_drop,
+        pass_on=settings.backend_pass_on,
         edits=settings.backend_edits,
         response_format=settings.backend_response_format,
         stream=settings.backend_stream,

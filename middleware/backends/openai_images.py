@@ -20,7 +20,7 @@ from .download import Downloads
 from .images_api.call import ImagesCall
 from .images_api.errors import AnswerError, ErrorReader
 from .images_api.patience import Patience
-from .images_api.request import Dialect
+from .images_api.request import PAINTING, Dialect
 from .images_api.server import ImagesServer, parse_url
 from .own_headers import own_headers
 from .secret_values import Secrets, named_secrets
@@ -33,9 +33,9 @@ class OpenAIImagesBackend:
 
     Open it with `async with` before the first picture. One object serves any number of calls at a time.
 
-    Options that nobody asked for, nulls and `auto` are never sent. `ImageRequest.extra`, the fields of a
-    client's declaration that nobody here knows, is sent on; use `drop` for those that a server should
-    not get, such as SGLang's `output_path`.
+    Options that nobody asked for, nulls and `auto` are never sent. Of `ImageRequest.extra`, the fields of a
+    client's declaration that nobody here knows, only those that `pass_on` names are: a stranger's field may
+    have a server write files, or send its owner's key elsewhere.
 
     A busy server (429, 503) is asked again after the time it names, and so is one that cannot be
     reached; all other errors, refusals of the safety system and limits that are used up fail at once.
@@ -51,6 +51,7 @@ class OpenAIImagesBackend:
         body: more fields of each request. They win over all others except the prompt; a null takes a
             field away.
         drop: fields never sent.
+        pass_on: globs of the fields that a client's declaration may set beside those of the Responses API.
         edits: how pictures to edit travel: `multipart` is what most servers take.
         response_format: `auto` asks for base64, except models of the gpt-image family, and asks again
             without it if the server refuses the field; `b64_json` always asks for it, `none` never.
@@ -78,6 +79,7 @@ class OpenAIImagesBackend:
         headers: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         drop: Iterable[str] = (),
+        pass_on: Iterable[str] = PAINTING,
         edits: Literal["multipart", "json"] = "multipart",
         response_format: Literal["auto", "b64_json", "none"] = "auto",
         stream: bool = True,
@@ -94,6 +96,7 @@ class OpenAIImagesBackend:
             models=dict(models or {}),
             body=dict(body or {}),
             drop=frozenset(drop),
+            pass_on=tuple(pass_on),
             edits=edits,
             response_format=response_format,
             stream=stream,
@@ -132,7 +135,8 @@ class OpenAIImagesBackend:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            message = f"The image server made no picture within {self._timeout:g} seconds."
+            seconds = f"the {self._timeout:g} seconds that backend_timeout allows"
+            message = f"The image server made no picture within {seconds}."
             raise ImageError(message, code="timeout") from None
 
     def _call(self, request: ImageRequest, on_partial: OnPartial, deadline: asyncio.Timeout) -> ImagesCall:

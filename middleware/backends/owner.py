@@ -40,7 +40,10 @@ class BackendOwner:
             async with asyncio.timeout(self._queue):
                 await self._places.acquire()
         except TimeoutError:
-            message = f"The image backend is busy: it had no place free within {self._queue:g} seconds."
+            message = (
+                f"The image backend is busy: it had no place free within the {self._queue:g} seconds that "
+                "backend_queue allows."
+            )
             raise ImageError(message, code="backend_busy") from None
         try:
             yield

@@ -96,7 +96,7 @@ class _Plan:
     def draw(self, base: PIL.Image.Image, glyphs: Glyphs) -> PIL.Image.Image:
         """Draw the rest onto a copy of the base, which may be a reduced one."""
         picture = self._regraded(base) if self.given else base.copy()
-        rng = Random(self.seed)  # noqa: S311  a picture, not a secret
+        rng = Random(self.seed)  # noqa: S311  a picture, not a secret  # nosec B311
         lone = 0.7 if self.given else 1.35 if self.transparent else 1.0
         aspect = self.width / self.height
         things = layout(self.figures(), self.ground, aspect, rng, lone=lone, aside=self.given is not None)
@@ -128,7 +128,7 @@ class SceneBackend(ImageBackend):
         ImportError: the extra `scene` is not installed.
     """
 
-    def __init__(self, *, max_pixels: int = 33_000_000) -> None:
+    def __init__(self, *, max_pixels: int = 7680 * 4320) -> None:
         try:
             self._glyphs = Glyphs()
         except ImportError as error:

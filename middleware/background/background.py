@@ -12,6 +12,7 @@ from ...events.response import NEUTRAL
 from ..exchange import Exchange
 from ..lifetime import Lifetime
 from ..stored.owned_store import OwnedStore
+from ..stored.safe import StoreError
 from ..stored.stored_response import StoredResponse
 from .job import Job
 from .leases import Leases
@@ -68,6 +69,7 @@ class Background:
 
         Raises:
             RequestError: it is gone or somebody else's (404).
+            StoreError: the store is strict, and fails.
         """
         stored = await store.response(response_id)
         if stored is None or not stored.running or response_id in self._jobs:
@@ -84,12 +86,18 @@ class Background:
         return failed
 
     async def cancel(self, store: OwnedStore, stored: StoredResponse) -> StoredResponse | None:
-        """End a response wherever it is made, and return what became of it."""
+        """End a response wherever it is made, and return what became of it.
+
+        Raises:
+            StoreError: nobody could tell the worker that makes it.
+        """
         job = self._jobs.get(stored.id)
         if job is not None:
             await job.cancel()
         else:
-            await Leases(store.shared).cancel(stored.id)
+            if not await Leases(store.shared).cancel(stored.id):
+                message = f"The store cannot be reached, and response '{stored.id}' goes on; try again soon."
+                raise StoreError(message)
             await self._wait(store, stored.id)
         return await self.current(store, stored.id)
 

@@ -17,7 +17,8 @@ from ..cancellation import from_outside
 from ..exchange import Exchange
 from ..sinks import Sink
 from ..stored.keeper import Keeper
-from ..surface.event_log import END
+from ..stored.owned_store import LOG_END
+from ..stored.safe import StoreError
 from .follower import Follower
 from .leases import BEAT, BEATS, Leases
 
@@ -47,6 +48,8 @@ class Job:
         exchange: makes the response; to be set before anything is done with it.
     """
 
+    at_once = False
+
     def __init__(
         self, body: dict[str, Any], keeper: Keeper, leases: Leases, *, stream: bool, send: Send, sink: Sink
     ) -> None:
@@ -61,6 +64,7 @@ class Job:
         self._sink = sink
         self._accepted = False
         self._over = False
+        self._refusal: StoreError | None = None
         self._ending: Literal["failed", "cancelled"] = "failed"
         self._finish: Finish | None = None
         self._frames: list[bytes] = []
@@ -106,8 +110,8 @@ class Job:
     async def run(self, body: bytes) -> None:
         """Make the response; `body` is turn one's.
 
-        What the inner application raises comes out of the client's request, as long as the client has
-        been told nothing; later it is logged.
+        What the inner application raises, and that the store fails, comes out of the client's request,
+        as long as the client has been told nothing; later it is logged.
         """
         error: BaseException | None = None
         try:
@@ -121,7 +125,7 @@ class Job:
                     error = raised
                 self._over = True
                 self._news.set()
-            self._let_go(error)
+            self._let_go(self._refusal or error)
         finally:
             self.follower.end()
 
@@ -133,7 +137,7 @@ class Job:
 
     async def stop(self) -> None:
         """End the response because the server stops; then this is in the store."""
-        await self.exchange.abandon("this server stops")
+        await self.exchange.stop()
         if self._accepted:
             await self._keeper.keep_state(self._ended(), last=True)
 
@@ -145,6 +149,10 @@ class Job:
             await self._heard()
         if not await self._leases.hold(self.id) and not self._stream:
             self._accepted = False  # as far as the client will ever know
+            self._refusal = StoreError(
+                "The store cannot be reached, and without it nobody could ask for a response in the "
+                "background; try again soon, or leave out 'background'."
+            )
             self._keeper.give_up()
             await self.exchange.abandon("the store is out of order, and nobody could ask for the response")
             return
@@ -168,7 +176,7 @@ class Job:
             await self._log(frames)
         self._beating.cancel()
         await self._keeper.keep_state(self._ended(), last=True)
-        await self._log(END)
+        await self._log(LOG_END)
 
     async def _heard(self) -> None:
         await self._news.wait()
@@ -191,7 +199,8 @@ class Job:
 
     def _ended(self) -> dict[str, Any]:
         """Make the response object of a response that ended before the model server said anything."""
-        error = {"code": "server_error", "message": NEUTRAL} if self._ending == "failed" else None
+        told = self._finish.told if self._finish is not None else ""
+        error = {"code": "server_error", "message": told or NEUTRAL} if self._ending == "failed" else None
         return {**self._body, "status": self._ending, "error": error}
 
     def _let_go(self, error: BaseException | None) -> None:

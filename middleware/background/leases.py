@@ -34,9 +34,9 @@ class Leases:
         """Tell whether some worker holds it."""
         return isinstance(await self._store.get(_lease(response_id)), bytes)
 
-    async def cancel(self, response_id: str) -> None:
-        """Ask the worker that runs a response to stop."""
-        await self._store.put(_wish(response_id), b"1", ttl=_WISH)
+    async def cancel(self, response_id: str) -> bool:
+        """Ask the worker that runs a response to stop; False if the store is out of order."""
+        return await self._store.put(_wish(response_id), b"1", ttl=_WISH)
 
     async def cancelled(self, response_id: str) -> bool:
         """Tell whether it was asked to."""

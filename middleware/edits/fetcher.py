@@ -33,6 +33,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port to IP addresses, none if there is no such host."""
 
 _MAX_REDIRECTS = 5
+_TIMEOUT = 30.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 _HEADERS = {
@@ -76,7 +77,7 @@ class Fetcher:
         hosts: Iterable[str],
         *,
         max_bytes: int,
-        timeout: float = 30.0,
+        timeout: float = _TIMEOUT,
         resolve: Resolve = resolve_host,
         is_public: Callable[[str], bool] = is_public,
         tls: ssl.SSLContext | None = None,
@@ -162,9 +163,8 @@ class Fetcher:
         return b"".join(chunks)
 
     def _too_long(self) -> ImageError:
-        megabytes = self._max_bytes / 1e6
         return ImageError(
-            f"The picture's URL gives more than the {megabytes:.1f} MB that are allowed.",
+            f"The picture's URL gives more than the {self._max_bytes:,} bytes that max_image allows.",
             code="image_too_large",
         )
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import stat
 from pathlib import Path
 
 from ..backends.base import ImageError
-from .folders import open_folder
+from .folders import read_file
 
 __all__ = ["Workspace"]
 
@@ -50,7 +49,7 @@ class Workspace:
             root = os.path.realpath(self._folder)
             real = _resolved(self._folder, path)
             inside = real.is_relative_to(root)
-            data = self._read_regular(root, real.relative_to(root)) if inside else None
+            data = read_file(root, real.relative_to(root), self._max_bytes) if inside else None
         except (OSError, ValueError):  # the latter for what can be no path: a NUL, a lone surrogate
             raise ImageError(
                 f"There is no readable picture file {shown} in the workspace.", code="image_not_found"
@@ -58,27 +57,11 @@ class Workspace:
         if not inside:
             raise ImageError(f"The path {shown} leads out of the workspace.", code="path_not_allowed")
         if data is None:
-            megabytes = self._max_bytes / 1e6
             raise ImageError(
-                f"The file {shown} is too long; at most {megabytes:.1f} MB are allowed.",
+                f"The file {shown} is too long; max_image allows {self._max_bytes:,} bytes.",
                 code="image_too_large",
             )
         return data
-
-    def _read_regular(self, root: str, path: Path) -> bytes | None:
-        """Return the content, None if there is too much of it."""
-        with open_folder(root, *path.parts[:-1]) as folder:
-            # Without O_NONBLOCK a named pipe would be waited for.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            descriptor = os.open(path.name or ".", flags, dir_fd=folder)
-        with open(descriptor, "rb") as file:  # noqa: PTH123  there is no path any more
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise FileNotFoundError
-            if facts.st_size > self._max_bytes:
-                return None
-            data = file.read(self._max_bytes + 1)  # it may grow meanwhile
-        return data if len(data) <= self._max_bytes else None
 
 
 def _resolved(folder: Path, path: str) -> Path:

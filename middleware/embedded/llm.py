@@ -11,7 +11,7 @@ input does, so that it never outlives a parent that crashed.
 from __future__ import annotations
 
 import asyncio
-import subprocess
+import subprocess  # of a command of our own  # nosec B404
 import sys
 import tempfile
 from importlib.util import find_spec
@@ -20,9 +20,9 @@ from types import TracebackType
 from typing import IO, Any
 
 import aiohttp
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...events.wire import dumps, loads
+from .rewriting import Rewriting
 
 __all__ = ["LanguageModel", "LanguageModelError", "ToldChoice", "available"]
 
@@ -88,7 +88,7 @@ class LanguageModel:
         self._kill()
 
     async def _start(self, log: IO[bytes]) -> str:
-        child = subprocess.Popen(  # noqa: ASYNC220, S603  it returns at once; the words are our own
+        child = subprocess.Popen(  # noqa: ASYNC220, S603  it returns at once; our own words  # nosec B603
             [*_SERVER, str(_weights()), str(_TEMPLATE)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -119,49 +119,19 @@ def _last_line(log: IO[bytes]) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "it gave no reason.")
 
 
-class ToldChoice:
+class ToldChoice(Rewriting):
     """Tells llama.cpp's chat template the request's `tool_choice`, which it would not see otherwise.
 
     The server itself only restricts what the model may write: with "required" it may talk at
     length before it calls, and with "none" it writes its calls as text. The template knows better.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI scope; all but POST requests with a JSON object pass as they are."""
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self._app(scope, receive, send)
-            return
-        body = b""
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        body = _told(body)
-        headers = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
-        headers.append((b"content-length", str(len(body)).encode()))
-        await self._app({**scope, "headers": headers}, _replay(body, receive), send)
-
-
-def _told(body: bytes) -> bytes:
-    try:
-        request: Any = loads(body)
-    except ValueError:
-        return body
-    if not isinstance(request, dict) or not isinstance(request.get("tool_choice"), str):
-        return body
-    return dumps({**request, "chat_template_kwargs": {"tool_choice": request["tool_choice"]}})
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return replay
+    def rewrite(self, data: bytes) -> bytes | None:
+        """Return the body with the choice told, None if it has none in words."""
+        try:
+            request: Any = loads(data)
+        except ValueError:
+            return None
+        if not isinstance(request, dict) or not isinstance(request.get("tool_choice"), str):
+            return None
+        return dumps({**request, "chat_template_kwargs": {"tool_choice": request["tool_choice"]}})

@@ -9,9 +9,8 @@ from typing import Any
 
 from ...events.actions import KeepPicture, KeepResponse
 from ...events.known import Known
-from ..surface.event_log import END
 from .lookup import conversation_id, reach_of
-from .owned_store import OwnedStore
+from .owned_store import LOG_END, OwnedStore
 from .stored_response import StoredResponse
 
 __all__ = ["Keeper"]
@@ -86,7 +85,7 @@ class Keeper:
     async def keep_log(self) -> None:
         """Keep all that the client was sent, if it was a response at all."""
         if self.kept is not None and self.frames:
-            await self.store.log(self.kept.id, b"".join((*self.frames, END)))
+            await self.store.log(self.kept.id, b"".join((*self.frames, LOG_END)))
 
     async def _begin(self, group: asyncio.TaskGroup, keep: Keep) -> None:
         """Try to keep something."""

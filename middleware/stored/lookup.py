@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...events.errors import RequestError
-from ...events.history import is_reference
+from ...events.history import is_only_named, is_reference
 from ...events.known import Known
 from ...events.lowering import references
 from ...events.pictures import Picture
@@ -60,15 +60,19 @@ class Lookup:
         """Look up all that a request refers to. Ids never seen are not in the result.
 
         Raises:
-            RequestError: the previous response is gone or somebody else's (404), or still running
-                (400); the request references an item that is somebody else's (404), or too many (400).
+            RequestError: the previous response is gone or somebody else's (404), still running, or none
+                that can be continued (400); the request references an item that is somebody else's
+                (404), or too many (400).
+            StoreError: the store fails, and nobody else knows of the previous response, or of an item.
         """
         previous, conversation = body.get("previous_response_id"), conversation_id(body)
         names = references(body)
         if len(names) > _MAX_REFERENCES:
             raise _too_many(len(names))
+        needed = _only_named(body.get("input"))
+        strict = self._store.strict
         found, before, shared = await asyncio.gather(
-            together(self._look(name) for name in names),
+            together(self._look(name, strict if name in needed else self._store) for name in names),
             self._previous(previous) if isinstance(previous, str) and previous else _nothing(),
             self._conversation(conversation) if conversation else _nothing(),
         )
@@ -82,13 +86,13 @@ class Lookup:
             owed=(*before.owed, *shared.owed),
         )
 
-    async def _look(self, name: str) -> _Look:
-        value = await self._store.get(self._keys.of("item", name))
+    async def _look(self, name: str, store: SafeStore) -> _Look:
+        value = await store.get(self._keys.of("item", name))
         if value is None:
-            owner = await self._store.get(mark(name))
+            owner = await store.get(mark(name))
             return _Look(None, picture=False, foreign=owner not in (None, self._keys.owner))
         item = parsed(value)
-        picture = await self._store.has(self._keys.of("picture", name))
+        picture = await store.has(self._keys.of("picture", name))
         return _Look(item if isinstance(item, dict) else None, picture, foreign=False)
 
     async def _previous(self, name: str) -> _Past:
@@ -100,13 +104,20 @@ class Lookup:
                 code="previous_response_not_found",
                 status=404,
             ),
+            self._store.strict,
         )
         if stored is None:
             return _Past()
         if stored.running:
             message = f"The previous response '{name}' has not finished yet: wait for it, or cancel it."
             raise RequestError(message, param="previous_response_id")
-        return _Past(stored.reach, stored.upstream[-1] if stored.upstream else None, stored.owed)
+        if not stored.upstream:
+            message = (
+                f"The previous response '{name}' cannot be continued: the model server gave it no id, or "
+                "never began it. Send its items in 'input' instead."
+            )
+            raise RequestError(message, param="previous_response_id")
+        return _Past(stored.reach, stored.upstream[-1], stored.owed)
 
     async def _conversation(self, name: str) -> _Past:
         written = parsed(await self._store.get(self._keys.of("conversation", name)))
@@ -123,15 +134,16 @@ class Lookup:
     async def _is_there(self, name: str) -> bool:
         return is_url(name) or await self._store.has(self._keys.of("picture", name))
 
-    async def response(self, name: str, missing: RequestError) -> StoredResponse | None:
-        """Return a response; None if it was never seen, or the store has only lost or failed to read it.
+    async def response(
+        self, name: str, missing: RequestError, store: SafeStore | None = None
+    ) -> StoredResponse | None:
+        """Return a response; None if it was never seen, or the store has lost it or cannot read it.
 
         Raises:
             RequestError: `missing`, if it is gone, somebody else's, or one turn of another response.
         """
-        value, owner = await asyncio.gather(
-            self._store.get(self._keys.of("response", name)), self._store.get(mark(name))
-        )
+        store = store or self._store
+        value, owner = await asyncio.gather(store.get(self._keys.of("response", name)), store.get(mark(name)))
         if isinstance(value, bytes) and (stored := StoredResponse.decode(value)) is not None:
             return stored
         if value is None and owner in (None, self._keys.owner):
@@ -149,6 +161,12 @@ def conversation_id(body: Mapping[str, Any]) -> str | None:
     if isinstance(conversation, Mapping):
         conversation = conversation.get("id")
     return conversation if isinstance(conversation, str) and conversation else None
+
+
+def _only_named(items: object) -> set[str]:
+    """Name the items of which nobody but the store could tell what they are."""
+    listed = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+    return {item["id"] for item in listed if isinstance(item.get("id"), str) and is_only_named(item)}
 
 
 def reach_of(known: Known) -> tuple[str, ...]:

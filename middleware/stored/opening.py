@@ -12,7 +12,7 @@ from ..lifetime import Lifetime
 from ..store import Store
 from .owned_store import OwnedStore
 from .owners import Owner
-from .safe import SafeStore
+from .safe import SafeStore, StoreError
 
 __all__ = ["StoreOwner"]
 
@@ -41,10 +41,26 @@ class StoreOwner:
         self._late = False
 
     async def owned(self, scope: Scope) -> OwnedStore | None:
-        """Return what belongs to the owner of a request; None where nothing is kept."""
-        if self._safe is None or (self._must_open and not await self._opened(self._safe)):
+        """Return what belongs to the owner of a request; None where no store is set.
+
+        While the store does not open it is one that fails.
+        """
+        if self._safe is None:
             return None
-        return OwnedStore(self._safe, self._owner(scope), ttl=self._ttl)
+        there = not self._must_open or await self._opened(self._safe)
+        return OwnedStore(self._safe if there else self._safe.shut, self._owner(scope), ttl=self._ttl)
+
+    async def answers(self) -> bool:
+        """Whether the store can be asked; True where none is set."""
+        if self._safe is None:
+            return True
+        if self._must_open and not await self._opened(self._safe):
+            return False
+        try:
+            await self._safe.strict.has("readiness")
+        except StoreError:
+            return False
+        return True
 
     async def close(self) -> None:
         """Close the store if it was ever opened."""

@@ -15,18 +15,21 @@ from ..store import GONE, Store
 from ..together import together
 from .keys import NOBODY, StoreKeys, mark, parsed
 from .lookup import Lookup, latest
-from .safe import SafeStore
+from .safe import SafeStore, StoreError
 from .stored_input import TakenInput, places, put_back, take_out, weight
 from .stored_response import IMAGE_ITEM, StoredResponse, without_result
 
-__all__ = ["OwnedStore", "StoredResponse"]
+__all__ = ["LOG_END", "OwnedStore", "StoredResponse"]
+
+LOG_END = b": end\n\n"
+"""The last piece of a response's log; a comment, which would do no harm in a stream."""
 
 _HEAVY = 1 << 20
 """Characters of pictures from which on hashing them is left to a thread."""
 
 
 class OwnedStore:
-    """What one owner has in the store. It never fails; see `SafeStore` for what is then true.
+    """What one owner has in the store. It never fails; see `SafeStore` for what is then true, and `strict`.
 
     Args:
         store: any store; a `SafeStore` remembers from request to request that it fails.
@@ -39,9 +42,15 @@ class OwnedStore:
         self, store: Store | SafeStore, owner: str, *, ttl: float, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._store = store if isinstance(store, SafeStore) else SafeStore(store, now=now)
+        self._owner = owner
         self._keys = StoreKeys(owner)
         self._lookup = Lookup(self._store, self._keys)
         self._ttl = ttl
+
+    @property
+    def strict(self) -> OwnedStore:
+        """The same for who must know: where reading fails, a `StoreError` is raised."""
+        return OwnedStore(self._store.strict, self._owner, ttl=self._ttl)
 
     @property
     def shared(self) -> SafeStore:
@@ -52,8 +61,10 @@ class OwnedStore:
         """Look up all that a request refers to. Ids never seen are not in the result.
 
         Raises:
-            RequestError: the previous response is gone or somebody else's (404), or still running
-                (400); or the request references an item that is somebody else's (404).
+            RequestError: the previous response is gone or somebody else's (404), still running, or none
+                that can be continued (400); or the request references an item that is somebody else's
+                (404).
+            StoreError: the store fails, and nobody else knows of the previous response, or of an item.
         """
         return await self._lookup.known(body)
 
@@ -193,14 +204,20 @@ class OwnedStore:
 
         Raises:
             RequestError: 404, as `response` does.
+            StoreError: the store has not deleted all of it; the response is still there.
         """
         stored = await self.response(name)
         if stored is None:
             return
         kinds = ("item", "picture")
         keys = [self._keys.of(kind, item["id"]) for item in stored.named for kind in kinds]
-        keys += [self._keys.of("log", name), self._keys.of("response", name)]
-        await together(map(self._store.delete, keys))
+        keys.append(self._keys.of("log", name))
+        done = await together(map(self._store.delete, keys))
+        # Last of all, so that whoever tries again finds the rest.
+        if not (all(done) and await self._store.delete(self._keys.of("response", name))):
+            raise StoreError(
+                f"The store cannot be reached, and response '{name}' was not deleted; try again soon."
+            )
 
     async def log(self, name: str, piece: bytes) -> bool:
         """Add a piece to a response's log; False if the log may lack it now."""

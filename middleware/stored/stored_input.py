@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -86,15 +86,13 @@ def places(value: object) -> Iterator[str]:
 
 def put_back(value: Any, pictures: Mapping[str, bytes]) -> Any:
     """Return a stored input item with its pictures in it as data URLs; "" for those that are gone."""
-    if isinstance(value, list):
-        return [put_back(one, pictures) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    whole = {key: put_back(one, pictures) for key, one in value.items()}
-    if place := _place(value):
-        name, head = place
-        whole["image_url"] = f"{head},{pictures[name].decode()}" if name in pictures else ""
-    return whole
+
+    def fill(part: dict[str, Any]) -> None:
+        if place := _place(part):
+            name, head = place
+            part["image_url"] = f"{head},{pictures[name].decode()}" if name in pictures else ""
+
+    return _copied(value, fill)
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
@@ -138,19 +136,28 @@ def _image_item(item: dict[str, Any], taken: TakenInput) -> dict[str, Any]:
 
 def _bare(value: Any, taken: TakenInput) -> Any:
     """Copy a part of an item, its data URLs replaced by places."""
+
+    def empty(part: dict[str, Any]) -> None:
+        if data := _data_url(part):
+            head, payload = data
+            name = f"img_{_digest(payload)}"
+            taken.pictures[name] = payload
+            part["image_url"] = f"{_PLACE}{name},{head}"
+        if part.get("type") == "input_image":
+            taken.reach.extend(_reachable(part.get("image_url")))
+
+    return _copied(value, empty)
+
+
+def _copied(value: Any, change: Callable[[dict[str, Any]], None]) -> Any:
+    """Copy a JSON value, and change each object in it, the inner ones first."""
     if isinstance(value, list):
-        return [_bare(one, taken) for one in value]
+        return [_copied(one, change) for one in value]
     if not isinstance(value, Mapping):
         return value
-    bare = {key: _bare(one, taken) for key, one in value.items()}
-    if data := _data_url(value):
-        head, payload = data
-        name = f"img_{_digest(payload)}"
-        taken.pictures[name] = payload
-        bare["image_url"] = f"{_PLACE}{name},{head}"
-    if value.get("type") == "input_image":
-        taken.reach.extend(_reachable(bare.get("image_url")))
-    return bare
+    copy = {key: _copied(one, change) for key, one in value.items()}
+    change(copy)
+    return copy
 
 
 def _reachable(url: object) -> Iterator[str]:

@@ -5,18 +5,17 @@ A log is a list of pieces, each of whole frames just as the client got or gets t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ...events.sse import DONE, KEEPALIVE, SSEDecoder, encode
 from ...events.wire import TERMINAL, dumps, loads
-from ..stored.owned_store import OwnedStore
+from ..stored.owned_store import LOG_END, OwnedStore
+from ..stored.safe import StoreError
 from ..stored.stored_response import StoredResponse
 
-__all__ = ["END", "EventLog"]
-
-END = b": end\n\n"
-"""The last piece of a log; a comment, which would do no harm in a stream."""
+__all__ = ["EventLog"]
 
 _PATIENCE = 1.0
 """Seconds to wait for news until it is asked whether the response still runs."""
@@ -29,7 +28,7 @@ class EventLog:
     """Reads the log of one response for one client.
 
     Args:
-        store: where the log is.
+        store: where the log is; a strict one.
         response_id: whose log it is.
         after: the sequence number behind which to begin; -1 for the beginning.
         current: looks the response up again; None if it was deleted.
@@ -56,33 +55,48 @@ class EventLog:
         self._pieces: list[bytes] = []
 
     async def begin(self) -> bool:
-        """Read what is there; tell whether that is anything."""
+        """Read what is there; tell whether that is anything.
+
+        Raises:
+            StoreError: the store fails.
+        """
         return await self._read(0.0)
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """Give the frames as they come, until the response has ended."""
+        """Give the frames as they come, until the response has ended. A store that fails is waited for."""
         silence = 0.0
         while True:
-            if not self._pieces:
-                await self._read(_PATIENCE)
-            if self._pieces:
-                silence = 0.0
-                pieces, self._pieces = self._pieces, []
-                if wanted := self._wanted(pieces):
-                    yield wanted
-                if not pieces[-1].endswith(END):
-                    continue
-            stored = await self._current()
-            if stored is None:
-                return
-            if not stored.running and not await self._read(0.0):
-                if not self._told_end:
-                    yield await self._last(stored)
+            try:
+                if not self._pieces:
+                    await self._read(_PATIENCE)
+                if self._pieces:
+                    silence = 0.0
+                    pieces, self._pieces = self._pieces, []
+                    if wanted := self._wanted(pieces):
+                        yield wanted
+                    if not pieces[-1].endswith(LOG_END):
+                        continue
+                last = await self._ending()
+            except StoreError:
+                last = None
+                await asyncio.sleep(_PATIENCE)
+            if last is not None:
+                if last:
+                    yield last
                 return
             silence += _PATIENCE
             if self._keepalive and silence >= self._keepalive:
                 silence = 0.0
                 yield KEEPALIVE
+
+    async def _ending(self) -> bytes | None:
+        """Return what is left to tell of a response that has ended; None of one that goes on."""
+        stored = await self._current()
+        if stored is None:
+            return b""
+        if stored.running or await self._read(0.0):
+            return None
+        return b"" if self._told_end else await self._last(stored)
 
     async def _read(self, wait: float) -> bool:
         pieces = await self._store.read_log(self._id, self._position, wait)

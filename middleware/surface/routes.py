@@ -9,8 +9,6 @@ from typing import Literal
 
 from starlette.types import Scope
 
-from ..body import header
-
 __all__ = ["Route", "Routes"]
 
 Kind = Literal["create", "derive", "get", "delete", "input_items", "cancel"]
@@ -47,16 +45,19 @@ class Routes:
         return _path(scope) in self._paths
 
     def find(self, scope: Scope) -> Route | None:
-        """Return what an HTTP request wants, None if that is nothing of ours."""
+        """Return what an HTTP request wants, None if that is nothing of ours.
+
+        Its content type does not matter: many servers read JSON whatever it is.
+        """
         method, path = scope["method"], _path(scope)
         if path in self._paths:
-            return _CREATE if method == "POST" and _may_be_json(scope) else None
+            return _CREATE if method == "POST" else None
         above, _, name = path.rpartition("/")
         if above in self._paths:
             match method:
-                case "POST" if name in _DERIVED and _may_be_json(scope):
+                case "POST" if name in _DERIVED:
                     return _DERIVE
-                case "GET":
+                case "GET" | "HEAD":
                     return Route("get", name)
                 case "DELETE":
                     return Route("delete", name)
@@ -64,7 +65,7 @@ class Routes:
         above, _, response_id = above.rpartition("/")
         if above in self._paths:
             match method, name:
-                case "GET", "input_items":
+                case "GET" | "HEAD", "input_items":
                     return Route("input_items", response_id)
                 case "POST", "cancel":
                     return Route("cancel", response_id)
@@ -77,8 +78,3 @@ def _path(scope: Scope) -> str:
     if "//" in path or "/." in path:
         path = posixpath.normpath(f"/{path.lstrip('/')}")
     return path.rstrip("/")
-
-
-def _may_be_json(scope: Scope) -> bool:
-    kind = header(scope, b"content-type")
-    return not kind or b"json" in kind.lower()

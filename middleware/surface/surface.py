@@ -14,6 +14,7 @@ from ...events.errors import RequestError
 from ...events.wire import dumps
 from ..answers import Headers, cors_headers, send_json, send_request_error
 from ..background.background import Background
+from ..request_id import returned
 from ..settings import Settings
 from ..sinks import SSESink
 from ..stored.opening import StoreOwner
@@ -57,14 +58,21 @@ class Surface:
         self._settings = settings
 
     async def answer(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request about a response. If that was never seen here, the request passes as it is."""
-        headers = cors_headers(scope, self._settings.cors_origins)
+        """Answer a request about a response. If that was never seen here, the request passes as it is.
+
+        Raises:
+            StoreError: the store fails, and nobody can tell. The model server would not know ids of ours,
+                and would show one owner's responses to another.
+        """
+        headers = returned(cors_headers(scope, self._settings.cors_origins))
         try:
-            store = await self._stores.owned(scope)
-            stored = await self._background.current(store, route.response_id) if store else None
-            if store is not None and stored is not None:
-                await self._answer(route, _Asked(store, stored, scope, receive, send, headers))
-                return
+            owned = await self._stores.owned(scope)
+            if owned is not None:
+                store = owned.strict
+                stored = await self._background.current(store, route.response_id)
+                if stored is not None:
+                    await self._answer(route, _Asked(store, stored, scope, receive, send, headers))
+                    return
         except RequestError as error:
             await send_request_error(send, error, headers)
             return
@@ -72,7 +80,7 @@ class Surface:
 
     async def _answer(self, route: Route, asked: _Asked) -> None:
         match route.kind:
-            case "get" if Query(asked.scope).truth("stream"):
+            case "get" if asked.scope["method"] == "GET" and Query(asked.scope).truth("stream"):
                 await self._replay(asked)
             case "get":
                 await _show(asked, asked.stored)

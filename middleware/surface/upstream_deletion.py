@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Scope
 
+from ..body import with_body
 from ..cancellation import from_outside
 from ..turns import turn_scope
 
@@ -53,13 +54,10 @@ def _above(path: str) -> str:
 
 
 async def _delete(app: ASGIApp, scope: Scope) -> int:
-    pending: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
     answered = asyncio.Event()
     status = 0
 
-    async def receive() -> Message:
-        if pending:
-            return pending.pop()
+    async def gone() -> Message:
         await answered.wait()
         return {"type": "http.disconnect"}
 
@@ -72,5 +70,5 @@ async def _delete(app: ASGIApp, scope: Scope) -> int:
             deadline.reschedule(None)  # what the application does afterwards may take its time
 
     async with asyncio.timeout(_PATIENCE) as deadline:
-        await app(scope, receive, send)
+        await app(scope, with_body(b"", gone), send)
     return status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 from rich.console import Console
 
-from ...events.wire import dumps
 from ..backends.base import ImageError
 from ..images import decode_image
 from .inline_picture import inline_picture, shows_pictures
@@ -73,7 +73,8 @@ class Asking:
             raise
         finally:
             if self.as_json:
-                self._write(dumps(_report(answer, saved, problem)).decode())
+                # In ASCII: a terminal would obey some of the other characters.
+                self._write(json.dumps(_report(answer, saved, problem), separators=(",", ":")))
         if problem:
             told = Console(stderr=True, highlight=False, soft_wrap=True)
             told.print(f"imagecall: {one_line(problem.message)}", style="yellow", markup=False)

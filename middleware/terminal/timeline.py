@@ -20,7 +20,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from ...events.sse import SSEDecoder
-from ...events.wire import loads
+from ...events.wire import loads, strings_of
 from ..recording import Recording, replay_recording
 from ..replay import frame_by_frame
 from .printable import one_line
@@ -100,7 +100,7 @@ def _events(client: bytes) -> Iterator[_Row]:
 
 
 def _row(offset: int, frame: bytes, event: Json) -> _Row:
-    encoded = sum(len(text) for text in _pictures(event))
+    encoded = sum(len(text) for text in strings_of(event, _BASE64))
     return _Row(
         offset=offset,
         numbers=[event.get("sequence_number", "")],
@@ -110,18 +110,6 @@ def _row(offset: int, frame: bytes, event: Json) -> _Row:
         picture=encoded * 3 // 4,
         note=_note(event),
     )
-
-
-def _pictures(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key in _BASE64 and isinstance(inner, str):
-                yield inner
-            else:
-                yield from _pictures(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _pictures(inner)
 
 
 def _note(event: Json) -> str:

@@ -47,6 +47,8 @@ class WebSocketAnswer:
         over: set as soon as the client knows, or is about to be told, how the response ended.
     """
 
+    at_once = True  # uvicorn, for one, closes its WebSockets first
+
     def __init__(
         self, send_text: Callable[[str], Awaitable[None]], stream_id: str | None, max_event: int
     ) -> None:
@@ -91,7 +93,7 @@ class WebSocketAnswer:
     async def close(self, finish: Finish) -> None:
         """End the answer; a response that never began becomes an error."""
         if finish.pieces is None:
-            await self.fail(502, NEUTRAL)
+            await self.fail(503 if finish.stopping else 502, finish.told or NEUTRAL)
         self.over.set()
 
     def _payloads(self, frames: bytes) -> Iterator[bytes]:
@@ -137,9 +139,9 @@ class WebSocketAnswer:
         )
         self.over.set()
 
-    async def fail(self, status: int, message: str) -> None:
+    async def fail(self, status: int, message: str, code: str | None = None) -> None:
         """Tell the client that something went wrong on this side of it."""
-        await self._tell(error_payload(status, message, kind="server_error"))
+        await self._tell(error_payload(status, message, kind="server_error", code=code))
         self.over.set()
 
     def _begin(self, status: int, headers: Headers) -> None:

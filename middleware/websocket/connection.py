@@ -20,7 +20,8 @@ Rules of ours, where it is for us to answer:
 - invalid JSON, other message types, steering, warm-ups, `background` get an error (400), messages larger
   than `max_body` one (413); the connection stays open;
 - a binary message closes the connection with 1003, since the protocol has none;
-- when the client leaves, what runs is cancelled exactly as over HTTP, where the same is an `http.disconnect`.
+- when the client leaves, what runs is cancelled exactly as over HTTP, where the same is an `http.disconnect`;
+- when the server stops, what runs ends at once, as failed, and the connection is closed with 1012.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...events.errors import RequestError
-from ...events.wire import dumps
+from ...events.wire import NestingError, dumps
+from ..answers import STORE_UNAVAILABLE
+from ..body import with_body
 from ..creation import Creation, Prepared
 from ..settings import Settings
+from ..shutdown import STOPPING, Shutdown
+from ..stored.safe import StoreError
 from ..turns import rewritten_scope
 from .answer import WebSocketAnswer
 from .inner import InnerSocket
@@ -46,6 +51,7 @@ log = logging.getLogger("imagecall")
 
 _FAILED = "Something went wrong here; the log of the server tells what."
 _UNSUPPORTED_DATA = 1003
+_SERVICE_RESTART = 1012
 
 
 class ResponsesSocket:
@@ -55,6 +61,7 @@ class ResponsesSocket:
         app: the inner application.
         creation: answers requests that concern the product.
         settings: the limits.
+        shutdown: tells when the server stops.
         concerns: whether a message holds a word of ours at all.
         scope: of the WebSocket.
         receive: the server's.
@@ -66,6 +73,7 @@ class ResponsesSocket:
         app: ASGIApp,
         creation: Creation,
         settings: Settings,
+        shutdown: Shutdown,
         concerns: Callable[[bytes], bool],
         scope: Scope,
         receive: Receive,
@@ -74,6 +82,7 @@ class ResponsesSocket:
         self._app = app
         self._creation = creation
         self._settings = settings
+        self._shutdown = shutdown
         self._concerns = concerns
         self._scope = scope
         self._receive = receive
@@ -82,6 +91,7 @@ class ResponsesSocket:
         self._gone = asyncio.Event()
         self._closed = False
         self._answer: WebSocketAnswer | None = None
+        self._exchanging = False
         self._inner = InnerSocket(app, scope, self._hear)
 
     async def run(self) -> None:
@@ -95,11 +105,25 @@ class ResponsesSocket:
                 await self._idle()
             else:
                 await self._accept()
-                await asyncio.wait((reader,))
+                with self._shutdown.holding(lambda: self._stop(reader), at_once=True):
+                    await asyncio.wait((reader,))
             reader.cancel()
             self._gone.set()
         if self._inner.error is not None:
             raise self._inner.error
+
+    def _stop(self, reader: asyncio.Task[None]) -> None:
+        self._group.create_task(self._say_farewell(reader))
+
+    async def _say_farewell(self, reader: asyncio.Task[None]) -> None:
+        """Close the connection because the server stops, once the client knows how its response ended."""
+        answer = self._answer
+        if answer is not None and self._exchanging:
+            await answer.over.wait()
+        elif answer is not None and not answer.over.is_set():
+            await answer.fail(503, STOPPING)
+        await self._close(_SERVICE_RESTART, STOPPING)
+        reader.cancel()
 
     # -- from the client -----------------------------------------------------------------------
 
@@ -120,7 +144,8 @@ class ResponsesSocket:
         data = b"" if text is None else text.encode()
         limit = self._settings.max_body
         if len(data) > limit:
-            error = RequestError(f"The message is larger than the {limit} bytes allowed here.", status=413)
+            words = f"The message is larger than the {limit} bytes that max_body allows."
+            error = RequestError(words, status=413)
             await self._new_answer(None).refuse(error)
         elif self._inner.accepted and not self._concerns(data):
             await self._inner.hear(message)
@@ -129,6 +154,9 @@ class ResponsesSocket:
         else:
             try:
                 create = read_create(data)
+            except NestingError as error:  # which no application must be troubled with
+                deep = RequestError(f"The message is {error}.", code="invalid_json")
+                await self._new_answer(None).refuse(deep)
             except RequestError as error:
                 if self._inner.accepted:  # which says it better
                     await self._inner.hear(message)
@@ -150,11 +178,14 @@ class ResponsesSocket:
             self._check_free()
         except RequestError as error:
             await answer.refuse(error)
+        except StoreError as error:
+            await answer.fail(503, str(error), STORE_UNAVAILABLE)
         except Exception:
             log.exception("a message on a WebSocket could not be read")
             await answer.fail(500, _FAILED)
         else:
             self._answer = answer
+            self._exchanging = prepared is not None and prepared.lowered.tool is not None
             self._group.create_task(self._respond(create, prepared, scope, answer))
 
     def _check_free(self) -> None:
@@ -173,7 +204,8 @@ class ResponsesSocket:
                 await self._creation.run(prepared, scope, self._until_gone, answer.send, answer)
             else:
                 body = dumps(create.body)
-                await self._app(rewritten_scope(scope, len(body)), self._with_body(body), answer.send)
+                receive = with_body(body, self._until_gone)
+                await self._app(rewritten_scope(scope, len(body)), receive, answer.send)
         except Exception:
             log.exception("a response to a WebSocket failed")
         await answer.end()
@@ -193,16 +225,6 @@ class ResponsesSocket:
     async def _until_gone(self) -> Message:
         await self._gone.wait()
         return {"type": "http.disconnect"}
-
-    def _with_body(self, body: bytes) -> Receive:
-        pending = [body]
-
-        async def receive() -> Message:
-            if pending:
-                return {"type": "http.request", "body": pending.pop(), "more_body": False}
-            return await self._until_gone()
-
-        return receive
 
     # -- to the client -------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import Scope
 
 from ...events.errors import RequestError
-from ...events.wire import dumps, loads
+from ...events.wire import NestingError, dumps, loads
 from ..answers import Headers
 from ..headers import end_to_end
 
@@ -68,10 +68,13 @@ def read_create(data: bytes) -> Create:
     """Read a client's message.
 
     Raises:
+        NestingError: it is nested too deeply.
         RequestError: it is no `response.create`.
     """
     try:
         message = loads(data)
+    except NestingError:
+        raise
     except ValueError:
         raise RequestError("The message is not valid JSON.", code="invalid_json") from None
     if not isinstance(message, dict):

@@ -96,7 +96,7 @@ class ImagesCall:
             content_type = response.content_type.lower()
             if content_type == "text/event-stream":
                 return await self._stream(partial(self.server.read_piece, response))
-            body = await self.server.read_body(response, self._longest)
+            body = await self.server.read_body(response, self._longest, self.max_bytes)
         return await _aside(partial(read_answer, content_type=content_type, errors=self.server.errors), body)
 
     async def _body(self, *, base64: bool) -> dict[str, Any]:
@@ -120,7 +120,10 @@ class ImagesCall:
                     if found := await self._event(event):
                         return found
         except RemoteProtocolError:
-            message = f"An event of the image server is longer than the {self._longest / 1e6:.1f} MB allowed."
+            message = (
+                f"An event of the image server is longer than a picture of the {self.max_bytes:,} bytes that "
+                "max_image allows."
+            )
             raise ImageError(message, code="image_too_large") from None
         raise ImageError("The image server's stream ended without a picture.", code="no_image")
 

@@ -15,7 +15,7 @@ import aiohttp
 from ....events.wire import dumps
 from ..base import Image, ImageError, ImageRequest
 
-__all__ = ["Dialect", "form_of", "json_of", "plain_prompt"]
+__all__ = ["PAINTING", "Dialect", "form_of", "json_of", "plain_prompt"]
 
 _ARGUMENTS = re.compile(
     r"<sd_cpp_extra_args>.*?(?:</sd_cpp_extra_args>|\Z)|</sd_cpp_extra_args>", re.IGNORECASE | re.DOTALL
@@ -30,6 +30,10 @@ _RESERVED = frozenset(
     {"prompt", "model", "n", "stream", "partial_images", "response_format", "image", "images", "mask"}
 )
 """Fields that decide what is asked and how the answer comes: no declaration changes them."""
+
+PAINTING = ("seed", "negative_prompt", "style", "strength", "guidance_scale", "cfg_scale")
+"""Fields of servers' own that say how a picture is painted and nothing else. Others may do anything: gateways
+know an `api_base` to which they send their key, SGLang an `output_path` to which it writes."""
 
 
 def plain_prompt(prompt: str) -> str:
@@ -61,6 +65,7 @@ class Dialect:
         models: globs of the declared model, in the order they are tried, to the server's own names.
         body: more fields, which win over all others; a null takes a field away.
         drop: names of fields that are never sent.
+        pass_on: globs of the fields that a declaration may have beside those known here.
         edits: how pictures to edit travel.
         response_format: `auto` asks for base64 unless the model is one of OpenAI's own.
         stream: whether the server can send previews.
@@ -70,6 +75,7 @@ class Dialect:
     models: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
     drop: frozenset[str] = frozenset()
+    pass_on: tuple[str, ...] = PAINTING
     edits: Literal["multipart", "json"] = "multipart"
     response_format: Literal["auto", "b64_json", "none"] = "auto"
     stream: bool = True
@@ -96,7 +102,7 @@ class Dialect:
         extra = {
             name: value
             for name, value in request.extra.items()
-            if name not in _RESERVED and _NAME.fullmatch(name)
+            if name not in _RESERVED and _NAME.fullmatch(name) and self._passes(name)
         }
         options = {**extra, **self._options(request), **self._previews(request)}
         options["model"] = self.model_for(request.model)
@@ -105,6 +111,9 @@ class Dialect:
         kept = {name: value for name, value in options.items() if name not in self.drop}
         fields: dict[str, Any] = without_nulls({**kept, **self.body, "prompt": None})
         return {"prompt": plain_prompt(request.prompt), **fields}
+
+    def _passes(self, name: str) -> bool:
+        return any(fnmatchcase(name, glob) for glob in self.pass_on)
 
     def _options(self, request: ImageRequest) -> dict[str, Any]:
         size = (request.size or "").strip().lower()

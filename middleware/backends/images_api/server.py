@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from ...telemetry.propagation import trace_headers
 from ..base import ImageError
 from ..download import Downloads
 from ..option_error import OptionError
@@ -24,8 +25,9 @@ log = logging.getLogger("imagecall")
 _CONNECT = 10.0
 """Seconds of one attempt to connect; nothing else is timed here, since painting takes its time."""
 
-_KEEPALIVE = 4.0
-"""Seconds for which an idle connection is kept: common servers close theirs after five."""
+_KEEPALIVE = 2.0
+"""Seconds for which an idle connection is kept: common servers close theirs after five, and either end may be
+late on a busy machine."""
 
 _ERROR_BODY = 64 << 10
 _ERROR_TIME = 5.0
@@ -124,7 +126,7 @@ class ImagesServer:
             TryLaterError: the server cannot be reached, or is busy.
             ImageError: it answered with an error, or with a redirect.
         """
-        own = {} if content_type is None else {"Content-Type": content_type}
+        own = trace_headers() | ({} if content_type is None else {"Content-Type": content_type})
         try:
             response = await self._session().post(
                 self._endpoint(path), data=data, headers={**own, **self._headers}, allow_redirects=False
@@ -195,8 +197,8 @@ class ImagesServer:
             message = "The image server broke off in the middle of its answer."
             raise ImageError(message, code="image_backend_cut") from None
 
-    async def read_body(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
-        """Read a whole body of at most `limit` bytes.
+    async def read_body(self, response: aiohttp.ClientResponse, limit: int, max_image: int) -> bytes:
+        """Read a whole body of at most `limit` bytes, enough for a picture of `max_image`.
 
         Raises:
             ImageError: it is longer (`image_too_large`), or broke off.
@@ -211,6 +213,9 @@ class ImagesServer:
                     break
                 pieces.append(piece)
         if size > limit:
-            message = f"The image server's answer is longer than the {limit / 1e6:.1f} MB allowed."
+            message = (
+                f"The image server's answer is longer than a picture of the {max_image:,} bytes that "
+                "max_image allows."
+            )
             raise ImageError(message, code="image_too_large")
         return b"".join(pieces)

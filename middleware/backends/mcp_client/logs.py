@@ -45,7 +45,7 @@ class _Striking(logging.Filter):
 def without_secrets(secrets: Secrets) -> Iterator[None]:
     """Strike secrets out of all that these packages log in the meantime, whoever made them log it."""
     import httpcore2  # noqa: F401  a logger must be there to be found
-    import mcp  # noqa: F401
+    import mcp  # noqa: F401  the same
 
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _FAMILIES]
     striking = _Striking(secrets)

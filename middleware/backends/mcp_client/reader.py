@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
+from ...edits.folders import read_file
 from ...images import decode_base64, read_image
 from ..base import Image, ImageError
 from ..download import Downloads
@@ -145,17 +146,20 @@ class PictureReader:
         if self._files_dir is None:
             log.info("The MCP server's result names a file: files are read only where files_dir is set.")
             return []
-        folder = self._files_dir.resolve()
         try:
+            folder = self._files_dir.resolve()
             path = (folder / _path(name)).resolve()
             if not path.is_relative_to(folder):
                 raise ImageError("The picture's file lies outside files_dir.", code="path_not_allowed")
-            if not path.is_file():  # opening a pipe would wait for ever
-                raise ImageError("The picture's file is not there.", code="file_not_readable")
-            with path.open("rb") as file:
-                return [file.read(self._max_bytes + 1)]
-        except (OSError, ValueError) as error:
+            data = read_file(str(folder), path.relative_to(folder), self._max_bytes)
+        except FileNotFoundError as error:
+            raise ImageError("The picture's file is not there.", code="file_not_readable") from error
+        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links that lead in a circle
             raise ImageError("The picture's file cannot be read.", code="file_not_readable") from error
+        if data is None:
+            message = f"The picture's file has more than the {self._max_bytes:,} bytes that max_image allows."
+            raise ImageError(message, code="image_too_large")
+        return [data]
 
 
 def _path(name: str) -> str:

@@ -19,7 +19,7 @@ from ..base import ImageError
 from ..words import Words
 from .logs import without_secrets
 from .schema import ImageTool, read_tool
-from .transport import Faults, HTTPServer, StdioServer
+from .transport import COMPRESSED, Faults, HTTPServer, StdioServer
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -140,13 +140,16 @@ class Connection:
         try:
             yield client
         except MCPError as error:
+            if self.faults.compressed:
+                self.over.set()
+                raise ImageError(COMPRESSED, code="mcp_error") from None
             if self._is_lost(error):
                 self.over.set()
                 raise ConnectionLostError(self._words.show(error.message)) from None
             if error.code == CONNECTION_CLOSED and self.calls == 1:
                 self.over.set()  # likely a server's own use of the number; if not, the next call heals it
             if "byte limit" in error.message:
-                message = "The MCP server's answer is larger than any picture may be."
+                message = "The MCP server's answer is larger than any picture that max_image allows."
                 raise ImageError(message, code="image_too_large") from None
             raise ImageError(self._said(error), code="mcp_error") from None
         except (RuntimeError, ValidationError) as error:
@@ -266,7 +269,8 @@ class MCPSession:
 
     def _failure(self, problem: BaseException, faults: Faults) -> ImageError:
         if isinstance(problem, TimeoutError):  # which is an OSError, too
-            message = f"The MCP server did not answer within {self._timeout:g} seconds."
+            seconds = f"the {self._timeout:g} seconds that backend_timeout allows"
+            message = f"The MCP server did not answer within {seconds}."
         elif refused := self._server.refused(problem, faults):
             return refused
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -21,7 +22,9 @@ from ..secret_values import Secrets, named_secrets
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Faults", "HTTPServer", "StdioServer", "make_server"]
+__all__ = ["COMPRESSED", "Faults", "HTTPServer", "StdioServer", "make_server"]
+
+COMPRESSED = "The MCP server's answer is compressed, though nobody asked for that: switch it off there."
 
 _SLACK = 1 << 20
 
@@ -43,10 +46,12 @@ class Faults:
         status: that of the last request, if it was 400 or above.
         expired: whether the server no longer knows the session: it answered 404 to a request with a
             session's id, and the protocol demands a new session then.
+        compressed: whether the last answer was, and therefore was not read.
     """
 
     status: int | None = None
     expired: bool = False
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +145,12 @@ class HTTPServer:
 
         async def answered(response: httpx2.Response) -> None:
             status = response.status_code
+            packed = response.headers.pop("content-encoding", "identity").lower() != "identity"
             if response.request.method == "POST":
                 faults.status = status if status >= 400 else None
                 faults.expired |= status == 404 and "mcp-session-id" in response.request.headers
-            if response.headers.pop("content-encoding", "identity").lower() != "identity":
+                faults.compressed = packed
+            if packed:
                 # Some kilobytes of it may become gigabytes.
                 response.stream = _bounded(response.stream, 0, "The body is compressed, unasked.")
             elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
@@ -158,6 +165,8 @@ class HTTPServer:
                 ],
                 timeout=httpx2.Timeout(_CONNECT, read=self.timeout + _PATIENCE),
                 event_hooks={"response": [answered]},
+                trust_env=False,  # neither its proxies nor its netrc: a key stands in each request
+                verify=ssl.create_default_context(),
             ) as client,
             # Its default loses every picture above 768 kB.
             streamable_http_client(
@@ -176,7 +185,9 @@ class HTTPServer:
         """Say why it could not be reached, if that is known; None for what the protocol itself says."""
         import httpx2
 
-        if isinstance(problem, httpx2.TransportError | OSError):
+        if faults.compressed:
+            message = COMPRESSED
+        elif isinstance(problem, httpx2.TransportError | OSError):
             message = "The MCP server cannot be reached."
         elif faults.status in (401, 403):
             message = (

@@ -44,7 +44,7 @@ def paint_land(size: tuple[int, int], sky: Sky, ground: str, seed: str, smooth: 
         smooth: how many times bigger it is painted, for smooth edges.
     """
     picture = Image.new("RGB", (size[0] * smooth, size[1] * smooth))
-    land = Land(picture, sky, Random(seed))  # noqa: S311  a picture, not a secret
+    land = Land(picture, sky, Random(seed))  # noqa: S311  a picture, not a secret  # nosec B311
     paint_sky(land)
     GROUNDS[ground].paint(land)
     return picture.reduce(smooth) if smooth > 1 else picture

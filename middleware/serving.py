@@ -1,0 +1,124 @@
+"""`imagecall serve`: the middleware in front of a URL, in this process or in several."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
+
+from .asgi import ImageGenerationMiddleware
+from .health import Health
+from .logs import LogFormat, log_config
+from .proxy import ProxyApp
+from .server import Server
+from .settings import Settings
+from .telemetry.flushing import Flushing
+
+__all__ = ["listening", "serve_one", "serve_several", "upstream_app", "uvicorn_options", "worker_app"]
+
+_UPSTREAM = "IMAGECALL_UPSTREAM"
+
+_FAREWELL = 1.0
+"""Seconds after the grace in which a worker's clients take in the end of what they read."""
+
+
+def upstream_app(upstream: str, settings: Mapping[str, Any]) -> tuple[Health, Settings]:
+    """Build what `serve` serves; nothing is opened yet.
+
+    Args:
+        upstream: the model server's URL.
+        settings: by name; the environment's count where one is left out.
+
+    Raises:
+        ValueError: one line about what is wrong.
+    """
+    proxy = ProxyApp(upstream)
+    served = ImageGenerationMiddleware(Flushing(proxy), **settings)
+    checks = {
+        "shutdown": served.check_shutdown,
+        "upstream": proxy.check,
+        "backend": served.check_backend,
+        "store": served.check_store,
+    }
+    return Health(served, checks), served.settings
+
+
+def worker_app() -> ASGIApp:
+    """Build the same in a worker's process, from its environment."""
+    return upstream_app(os.environ[_UPSTREAM], {})[0]
+
+
+def listening(host: str, port: int) -> tuple[socket.socket, str]:
+    """Open a port; return it and its URL.
+
+    Raises:
+        OSError: the port is not to be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = str(error.strerror).partition(" (while")[0]
+        raise OSError(f"cannot listen on {host}:{port} ({reason}); choose --host and --port") from error
+    name = f"[{host}]" if ":" in host else host
+    return listener, f"http://{name}:{port}"
+
+
+def serve_one(app: ASGIApp, listener: socket.socket, grace: float, **options: Any) -> None:
+    """Serve in this process until it is told to stop.
+
+    Args:
+        app: what is served.
+        listener: where.
+        grace: seconds that open streams have then.
+        **options: of `uvicorn.Config`.
+    """
+    server = Server(app, grace, **options)
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+
+
+def serve_several(
+    workers: int,
+    listener: socket.socket,
+    upstream: str,
+    given: Mapping[str, Any],
+    settings: Settings,
+    log_format: LogFormat,
+) -> None:
+    """Serve in several processes until this one is told to stop. One that dies is replaced.
+
+    Args:
+        workers: how many.
+        listener: where; all of them accept from it.
+        upstream: the model server's URL.
+        given: the settings that were given as options, as text.
+        settings: all of them.
+        log_format: of the workers' logs.
+    """
+    # Each worker is a new interpreter and reads them again from its environment.
+    os.environ[_UPSTREAM] = upstream
+    os.environ.update({f"IMAGECALL_{name.upper()}": value for name, value in given.items()})
+    config = uvicorn.Config(
+        "imagecall.middleware.serving:worker_app",
+        factory=True,
+        workers=workers,
+        log_config=log_config(log_format),
+        timeout_graceful_shutdown=math.ceil(settings.shutdown_grace + _FAREWELL),
+        **uvicorn_options(settings),
+    )
+    with listener:
+        Multiprocess(config, sockets=[listener]).run()
+
+
+def uvicorn_options(settings: Settings) -> dict[str, Any]:
+    """Return what a proxy wants of uvicorn."""
+    # The upstream has said its own date and name; a WebSocket's messages are bodies, too.
+    return {"server_header": False, "date_header": False, "ws_max_size": settings.max_body}

@@ -1,0 +1,1 @@
+"""What operators see of responses, turns and pictures: spans, measurements, one line in the log."""
