@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from imagecall.middleware import cli
 from starlette.applications import Starlette
@@ -16,8 +18,14 @@ __all__ = ["answers", "live", "run", "sse"]
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     """Run the command; return its exit code."""
     monkeypatch.setattr("sys.argv", ["imagecall", *words])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    finally:  # the command has set up the log of a process that it takes for its own
+        root.handlers[:] = handlers
+        root.setLevel(level)
     return int(end.value.code or 0)
 
 

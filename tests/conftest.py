@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -60,10 +61,18 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     """In CI nothing may be missing: a skipped test is a failed run."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["tried"] = dict(tally.TRIED)
     yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what one of several test processes has tried."""
+    tally.TRIED.update(getattr(node, "workeroutput", {}).get("tried", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

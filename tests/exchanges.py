@@ -23,23 +23,29 @@ from rules import read_events
 from transcript import Event, call, encode, event, message, number
 
 __all__ = [
+    "OPENING",
     "WEATHER",
     "Steps",
     "ask",
     "calling",
     "exchange",
     "failed",
+    "final",
     "oslo",
     "outline",
     "painted",
     "painting",
     "said",
     "says",
+    "told_outputs",
     "turn",
 ]
 
 _ASKED: Event = {"model": "m", "input": "Draw a kite.", "stream": True, "tools": [HOSTED]}
 WEATHER: Event = {"type": "function", "name": "weather", "parameters": {}}
+
+OPENING = ["created resp_1", "in_progress"]
+"""How `outline` writes the beginning of a response down."""
 
 
 def ask(**fields: Any) -> Event:
@@ -159,6 +165,19 @@ class Steps:
         last = self.actions[-1]
         assert isinstance(last, Finish)
         return last
+
+
+def final(driven: Driven) -> Event:
+    """Return the response object with which the client's stream ends."""
+    response: Event = read_events(driven.body)[-1]["response"]
+    return response
+
+
+def told_outputs(asked: Any) -> list[Event]:
+    """Read what the model is told of its calls: the outputs in a follow-up request."""
+    return [
+        json.loads(item["output"]) for item in asked["input"] if item.get("type") == "function_call_output"
+    ]
 
 
 def outline(body: Driven | bytes) -> list[str]:

@@ -48,6 +48,7 @@ class RedisServer:
         self._signal(signal.SIGCONT)
 
     def close(self) -> None:
+        """Kill it, if it is alive."""
         if self._process is not None:
             self.kill()
 

@@ -11,7 +11,7 @@ from typing import Any
 from item_rules import CLIENT_CALLS, is_int, plain_name
 from PIL import Image
 
-__all__ = ["Expect", "check_object", "check_picture"]
+__all__ = ["Expect", "check_items", "check_object", "check_picture"]
 
 Json = dict[str, Any]
 
@@ -28,12 +28,12 @@ class Expect:
 
     def __init__(
         self,
-        tools: Sequence[Json] | None,
-        tool_choice: Any,
-        internal_names: Collection[str],
-        client_functions: Collection[str],
-        json_text: bool,
-        native_images: bool,
+        tools: Sequence[Json] | None = None,
+        tool_choice: Any = None,
+        internal_names: Collection[str] = ("image_generation",),
+        client_functions: Collection[str] = (),
+        json_text: bool = False,
+        native_images: bool = False,
     ) -> None:
         self.tools = tools
         self.tool_choice = tool_choice
@@ -98,8 +98,8 @@ def _check_usage(usage: Any) -> Iterator[str]:
         yield f"usage is not complete: {usage}."
 
 
-def _check_output(response: Json, expect: Expect) -> Iterator[str]:
-    items = response["output"]
+def check_items(items: Sequence[Json], expect: Expect) -> Iterator[str]:
+    """Tell what is wrong with finished items."""
     for item in items:
         kind = item.get("type")
         if kind == "function_call_output" or (
@@ -108,6 +108,11 @@ def _check_output(response: Json, expect: Expect) -> Iterator[str]:
             yield f"the internal call leaks as {kind} {item.get('name')!r}."
         if kind == "image_generation_call":
             yield from _check_image_item(item, expect)
+
+
+def _check_output(response: Json, expect: Expect) -> Iterator[str]:
+    items = response["output"]
+    yield from check_items(items, expect)
     kinds = [item.get("type") for item in items]
     if response["status"] != "completed" or "image_generation_call" not in kinds or expect.json_text:
         return

@@ -2,8 +2,9 @@
 
 Nothing here comes from the packages under test: frames are split by a reader of its own, and each
 rule stands for something that a published client trips over. `check_stream` judges a whole body of
-server-sent events, `check_response` the JSON object that a client gets who did not ask for a stream.
-Both return one sentence per broken rule; an empty list means valid.
+server-sent events, `check_beginning` one that was read only so far, `check_response` the JSON object that
+a client gets who did not ask for a stream. Each returns one sentence per broken rule; an empty list means
+valid.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from item_rules import EVENT_TYPES, TERMINAL, check_item, is_int
-from response_rules import Expect, check_object, check_picture
+from response_rules import Expect, check_items, check_object, check_picture
 
-__all__ = ["check_response", "check_stream", "read_events"]
+__all__ = ["check_beginning", "check_response", "check_stream", "read_events"]
 
 Json = dict[str, Any]
 
@@ -26,6 +27,7 @@ _LIFECYCLE = {
     "response.failed": "failed",
     "response.incomplete": "incomplete",
 }
+_OPENING = ["response.created", "response.in_progress"]
 _UNINDEXED = {*_LIFECYCLE, "error", *(name for name in EVENT_TYPES if name.startswith("response.audio."))}
 
 
@@ -54,25 +56,38 @@ def check_stream(
     events, wrong = _read(body)
     if not events:
         return [*wrong, "There is no event at all."]
-    wrong += _guarded(_check_order(events))
-    wrong += _guarded(_check_indexes(events))
+    wrong += _guarded(_check_end(events))
     done: dict[int, Json] = {}
     for index, own in _by_item(events).items():
-        wrong += [
-            f"Item {index}: {sentence}" for sentence in _guarded(check_item(own, native_images=native_images))
-        ]
-        wrong += _guarded(_check_previews(index, own, expect))
+        wrong += _check_item(index, own, expect)
         if own[-1]["type"] == "response.output_item.done":
             done[index] = own[-1]["item"]
-    for event in events:
-        if event["type"] in _LIFECYCLE:
-            wrong += [
-                f"{event['type']}: {sentence}" for sentence in _guarded(_check_lifecycle(event, expect))
-            ]
+    wrong += _check_events(events, expect)
     last = events[-1].get("response")
     if isinstance(last, dict) and last.get("output") != [done[index] for index in sorted(done)]:
         wrong.append("The final output is not the list of the items as they were done, in index order.")
     return wrong
+
+
+def check_beginning(body: bytes, **facts: Any) -> list[str]:
+    """Tell what is wrong with a stream that the client left: its whole frames, and its finished items.
+
+    Args:
+        body: what the client received until then; the frame in whose midst it left does not count.
+        **facts: the keyword arguments of `check_stream`.
+    """
+    read = body[: body.rfind(b"\n\n") + 2] if b"\n\n" in body else b""
+    events, wrong = _read(read) if read else ([], [])
+    if not events or events[-1]["type"] in TERMINAL:
+        return check_stream(read, **facts) if events else wrong
+    expect = Expect(**facts)
+    for index, own in _by_item(events).items():
+        if own[-1]["type"] == "response.output_item.done":
+            wrong += _check_item(index, own, expect)
+            wrong += _guarded(check_items([own[-1]["item"]], expect))
+        else:
+            wrong += _guarded(_check_previews(index, own, expect))
+    return wrong + _check_events(events, expect)
 
 
 def check_response(
@@ -163,21 +178,44 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> Json:
     return dict(pairs)
 
 
-def _check_order(events: list[Json]) -> Iterator[str]:
+def _check_events(events: list[Json], expect: Expect) -> list[str]:
+    """Hold what is there of a stream against the rules that need no end."""
+    wrong = [*_guarded(_check_order(events)), *_guarded(_check_indexes(events))]
+    for event in events:
+        if event["type"] in _LIFECYCLE:
+            told = _guarded(_check_lifecycle(event, expect))
+            wrong += [f"{event['type']}: {sentence}" for sentence in told]
+    return wrong
+
+
+def _check_item(index: int, own: list[Json], expect: Expect) -> list[str]:
+    told = _guarded(check_item(own, native_images=expect.native_images))
+    wrong = [f"Item {index}: {sentence}" for sentence in told]
+    return [*wrong, *_guarded(_check_previews(index, own, expect))]
+
+
+def _check_end(events: list[Json]) -> Iterator[str]:
     names = [event["type"] for event in events]
-    numbers = [event.get("sequence_number") for event in events]
-    if numbers != list(range(len(events))) or not all(is_int(number) for number in numbers):
-        yield f"sequence_number does not run 0, 1, 2, …: {numbers[:60]}."
-    if names[:2] != ["response.created", "response.in_progress"]:
-        yield f"The stream opens with {names[:2]} instead of created, in_progress."
-    for name in ("response.created", "response.in_progress"):
-        if names.count(name) != 1:
-            yield f"{name} is sent {names.count(name)} times."
+    for name in _OPENING:
+        if name not in names:
+            yield f"{name} is never sent."
     ends = [name for name in names if name in TERMINAL]
     if len(ends) != 1 or names[-1] != ends[0]:
         yield f"There is not exactly one terminal event at the very end, but {ends} and {names[-1]!r} last."
     if "error" in names and (names.count("error") != 1 or names[-2:] != ["error", "response.failed"]):
         yield "An error frame stands elsewhere than right before response.failed."
+
+
+def _check_order(events: list[Json]) -> Iterator[str]:
+    names = [event["type"] for event in events]
+    numbers = [event.get("sequence_number") for event in events]
+    if numbers != list(range(len(events))) or not all(is_int(number) for number in numbers):
+        yield f"sequence_number does not run 0, 1, 2, …: {numbers[:60]}."
+    if names[:2] != _OPENING[: len(names)]:
+        yield f"The stream opens with {names[:2]} instead of created, in_progress."
+    for name in _OPENING:
+        if names.count(name) > 1:
+            yield f"{name} is sent {names.count(name)} times."
     for event in events:
         if event["type"] == "error":
             yield from _check_error_frame(event, events)

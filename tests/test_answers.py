@@ -41,6 +41,7 @@ async def test_a_wrong_request_is_answered_before_anybody_is_asked(
     assert client.status == 400
     assert client.json == envelope(message, param)
     assert client.headers == [
+        (b"x-request-id", b"req_1"),
         (b"x-should-retry", b"false"),
         *JSON,
         (b"content-length", str(len(client.body)).encode()),

@@ -54,6 +54,7 @@ def body(value: Any) -> bytes:
 
 
 OURS = body(draw())
+FORM = b"application/x-www-form-urlencoded"
 
 PASSES: dict[str, tuple[Scope, list[bytes]]] = {
     "GET": (post(method="GET"), [b""]),
@@ -62,7 +63,7 @@ PASSES: dict[str, tuple[Scope, list[bytes]]] = {
     "a response's own path": (post("/v1/responses/resp_1"), [OURS]),
     "the path's end": (post("/api/v1/responses"), [OURS]),
     "half a mount": (post("/api/v1/responses", root_path="/ap"), [OURS]),
-    "a form": (post(headers=[]) | {"headers": [(b"content-type", b"text/plain")]}, [OURS]),
+    "a form": (post() | {"headers": [(b"content-type", FORM)]}, [b"input=image_generation"]),
     "nothing of ours": (post(), [b'{"input": "What is 2+2?"', b', "stream": true}']),
     "no body": (post(), [b""]),
     "only a word": (post(), [body({"input": "Draw a big_fig_ with image_generation."})]),
@@ -163,6 +164,8 @@ async def test_the_middleware_acts_for_the_models_it_is_told_to(models: str, our
         post("/v1/responses") | {"headers": []},
         post() | {"headers": [(b"content-type", b"Application/JSON; charset=utf-8")]},
         post() | {"headers": [(b"content-type", b"application/vnd.api+json")]},
+        post() | {"headers": [(b"content-type", b"text/plain")]},
+        post() | {"headers": [(b"content-type", FORM)]},
     ],
     ids=lambda scope: f"{scope['root_path']} {scope['path']}",
 )
@@ -249,6 +252,7 @@ async def test_a_request_that_only_has_a_history_is_lowered_and_its_answer_passe
             (b"host", b"localhost"),
             (b"content-type", b"application/json"),
             (b"accept-encoding", b"gzip"),
+            (b"x-request-id", b"req_1"),
             length,
         ],
     }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from asgi import Client, draw, middleware, post
 from imagecall.middleware.store import MemoryStore
-from imagecall.middleware.surface.event_log import END
+from imagecall.middleware.stored.owned_store import LOG_END
 from jobs import asked, begun, ended, look, running
 from kite import kite_stream, usage
 from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, whole
@@ -69,7 +69,8 @@ async def test_a_refusal_of_the_model_server_passes_as_it_is(stream: bool) -> No
     server = ModelServer(Answer([b'{"error"', b":{}}"], status=429, headers=headers))
     async with running(server, Painter(), store=kept) as app:
         client = await asked(app, body=draw(background=True, stream=stream))
-        assert (client.status, client.headers, client.body) == (429, headers, b'{"error":{}}')
+        named = [*headers, (b"x-request-id", b"req_1")]
+        assert (client.status, client.headers, client.body) == (429, named, b'{"error":{}}')
         assert kept._values._kept == {}
 
 
@@ -152,7 +153,7 @@ async def test_a_store_that_fails_keeps_only_those_from_it_who_would_have_to_ask
         if stream:
             assert read_events(client.body)[-1]["type"] == "response.completed"
         else:
-            assert (client.status, client.json["error"]["type"]) == (502, "server_error")
+            assert (client.status, client.json["error"]["type"]) == (503, "server_error")
 
 
 async def test_without_a_store_the_background_is_refused() -> None:
@@ -174,7 +175,7 @@ async def test_the_stream_comes_as_any_other_and_can_be_had_again() -> None:
         again = await asked(app, "GET", f"/{response['id']}", "stream=true")
         assert again.body == client.body
         [log] = kept._logs._kept.values()
-        assert b"".join(log.value) == client.body + END
+        assert b"".join(log.value) == client.body + LOG_END
 
 
 @pytest.mark.parametrize("how", ["message", "send"])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -38,59 +41,82 @@ def other(store: MemoryStore, *answers: Answer) -> Any:
     return middleware(ModelServer(*answers), Painter(), store=store, keepalive=0)
 
 
-async def test_it_is_seen_by_every_worker_as_it_goes_on() -> None:
-    painter = Painter(waits=True)
-    store = shared()
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A response whose picture is being made by one worker, and another worker beside it."""
+
+    painter: Painter
+    app: Any
+    elsewhere: Any
+    queued: Any
+
+    @property
+    def path(self) -> str:
+        return f"/v1/responses/{self.queued['id']}"
+
+    def deafen(self) -> None:
+        """Let the worker that makes it neither look into the store nor renew its lease any more."""
+        for job in self.app._background._jobs.values():
+            assert job._beating is not None
+            job._beating.cancel()
+
+    async def status(self, app: Any) -> Any:
+        return (await look(app, self.queued["id"]))["status"]
+
+
+@asynccontextmanager
+async def at_work() -> AsyncIterator[Work]:
+    painter, store = Painter(waits=True), shared()
     app, elsewhere = middleware(ModelServer(*KITE_TURNS), painter, store=store), other(store)
     async with lifespan(app):
         queued = await begun(app)
         await painter.was_asked()
-        assert (await look(elsewhere, queued["id"])) == {**queued, "status": "in_progress"}
-        scope = post(f"/v1/responses/{queued['id']}", method="GET", query_string=b"stream=true")
-        client = Client(elsewhere, b"", scope)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(client.run())
+        yield Work(painter, app, elsewhere, queued)
+
+
+@asynccontextmanager
+async def asking(app: Any, scope: Any) -> AsyncIterator[Client]:
+    """Make a request while the body of the `with` goes on, and wait for its end."""
+    client = Client(app, b"", scope)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.run())
+        yield client
+
+
+def following(path: str) -> Any:
+    return post(path, method="GET", query_string=b"stream=true")
+
+
+async def test_it_is_seen_by_every_worker_as_it_goes_on() -> None:
+    async with at_work() as work:
+        queued = work.queued
+        assert (await look(work.elsewhere, queued["id"])) == {**queued, "status": "in_progress"}
+        async with asking(work.elsewhere, following(work.path)) as client:
             await client.heard(b"generating")
-            painter.may_finish.set()
+            work.painter.may_finish.set()
         response = read_events(client.body)[-1]["response"]
         assert response == {**EXPECTED, "id": queued["id"], "background": True}
-        assert await look(elsewhere, queued["id"]) == response
+        assert await look(work.elsewhere, queued["id"]) == response
 
 
 async def test_another_worker_can_cancel_it_within_about_a_second() -> None:
     clock = Clock()
-    painter = Painter(waits=True)
-    store = shared()
-    app, elsewhere = middleware(ModelServer(*KITE_TURNS), painter, store=store), other(store)
-    async with lifespan(app):
-        queued = await begun(app)
-        await painter.was_asked()
-        client = Client(elsewhere, b"", post(f"/v1/responses/{queued['id']}/cancel"))
-        async with asyncio.TaskGroup() as group:
-            group.create_task(client.run())
+    async with at_work() as work:
+        async with asking(work.elsewhere, post(f"{work.path}/cancel")) as client:
             await settle()
-            assert (client.messages, painter.cancelled) == ([], [])
+            assert (client.messages, work.painter.cancelled) == ([], [])
             await clock.forward(1.0)
             await clock.forward(0.25)
         assert client.json["status"] == "cancelled"
-        await painter.was_cancelled()
-        assert await look(app, queued["id"]) == client.json
+        await work.painter.was_cancelled()
+        assert await look(work.app, work.queued["id"]) == client.json
 
 
 async def test_a_worker_that_does_not_hear_of_it_keeps_nobody_waiting() -> None:
     clock = Clock()
-    painter = Painter(waits=True)
-    store = shared()
-    app, elsewhere = middleware(ModelServer(*KITE_TURNS), painter, store=store), other(store)
-    async with lifespan(app):
-        queued = await begun(app)
-        await painter.was_asked()
-        for job in app._background._jobs.values():
-            assert job._beating is not None
-            job._beating.cancel()
-        client = Client(elsewhere, b"", post(f"/v1/responses/{queued['id']}/cancel"))
-        async with asyncio.TaskGroup() as group:
-            group.create_task(client.run())
+    async with at_work() as work:
+        work.deafen()
+        async with asking(work.elsewhere, post(f"{work.path}/cancel")) as client:
             for _ in range(20):
                 await clock.forward(0.25)
         assert client.json["status"] == "in_progress"
@@ -98,31 +124,20 @@ async def test_a_worker_that_does_not_hear_of_it_keeps_nobody_waiting() -> None:
 
 async def test_a_lease_is_renewed_as_long_as_its_worker_lives() -> None:
     clock = Clock()
-    painter = Painter(waits=True)
-    store = shared()
-    app, elsewhere = middleware(ModelServer(*KITE_TURNS), painter, store=store), other(store)
-    async with lifespan(app):
-        queued = await begun(app)
-        await painter.was_asked()
+    async with at_work() as work:
         for _ in range(60):
             await clock.forward(1.0)
-        assert (await look(elsewhere, queued["id"]))["status"] == "in_progress"
-        painter.may_finish.set()
-        assert (await ended(elsewhere, queued["id"]))["status"] == "completed"
+        assert await work.status(work.elsewhere) == "in_progress"
+        work.painter.may_finish.set()
+        assert (await ended(work.elsewhere, work.queued["id"]))["status"] == "completed"
 
 
 async def test_a_worker_knows_of_its_own_responses_whatever_the_store_says() -> None:
     clock = Clock()
-    painter = Painter(waits=True)
-    app = middleware(ModelServer(*KITE_TURNS), painter, store=shared())
-    async with lifespan(app):
-        queued = await begun(app)
-        await painter.was_asked()
-        for job in app._background._jobs.values():
-            assert job._beating is not None
-            job._beating.cancel()
+    async with at_work() as work:
+        work.deafen()
         await clock.forward(30)
-        assert (await look(app, queued["id"]))["status"] == "in_progress"
+        assert await work.status(work.app) == "in_progress"
 
 
 async def dead(store: MemoryStore, clock: Clock, seconds: float = 30) -> Any:
@@ -175,10 +190,7 @@ async def test_who_follows_it_learns_that_its_worker_has_died() -> None:
     await painter.was_asked()
     await settle()
     killed = asyncio.all_tasks() - before
-    scope = post(f"/v1/responses/{queued['id']}", method="GET", query_string=b"stream=true")
-    client = Client(elsewhere, b"", scope)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(client.run())
+    async with asking(elsewhere, following(f"/v1/responses/{queued['id']}")) as client:
         await client.heard(b"generating")
         for task in killed:
             task.cancel()
@@ -193,12 +205,9 @@ async def test_who_follows_it_gets_an_end_when_it_is_deleted_elsewhere() -> None
     store = shared()
     queued = await dead(store, clock, seconds=0)
     elsewhere, third = other(store), other(store, *[Answer([b"{}"], status=404, headers=JSON)] * 2)
-    scope = post(f"/v1/responses/{queued['id']}", method="GET", query_string=b"stream=true")
-    client = Client(elsewhere, b"", scope)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(client.run())
+    async with asking(elsewhere, following(f"/v1/responses/{queued['id']}")) as client:
         await client.heard(b"generating")
-        deleting = group.create_task(asked(third, "DELETE", f"/{queued['id']}"))
+        deleting = asyncio.create_task(asked(third, "DELETE", f"/{queued['id']}"))
         while not deleting.done():
             await clock.forward(0.25)
         await clock.forward(1.0)

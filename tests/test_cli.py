@@ -13,6 +13,7 @@ import uvicorn
 from commands import answers, run
 from imagecall.middleware import ImageGenerationMiddleware, cli
 from imagecall.middleware.embedded.scripted import scripted_app
+from imagecall.middleware.health import Health
 from imagecall.middleware.recording import read_recording
 from imagecall.middleware.settings import Settings
 from imagecall.middleware.terminal.timeline import timeline
@@ -44,8 +45,9 @@ def test_serve_stands_in_front_of_a_url_with_the_settings_of_its_options(
     words += ("--port", str(unused_tcp_port))
     assert run(monkeypatch, "serve", "--upstream", "http://127.0.0.1:1/v1", *words) == 0
     ((app, address),) = served
-    assert isinstance(app, ImageGenerationMiddleware)
-    settings = app.settings
+    assert isinstance(app, Health)
+    assert isinstance(app.app, ImageGenerationMiddleware)
+    settings = app.app.settings
     assert (settings.backend, settings.paths, settings.max_turns, settings.max_images) == (
         "scene",
         ("/v1/responses", "/r"),
@@ -116,7 +118,8 @@ def test_a_port_in_use_is_told_before_anything_is_promised(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert run(monkeypatch, "serve", "--upstream", "http://h", "--port", str(port)) == 1
+        words = ("--upstream", "http://h", "--backend", "scene", "--port", str(port))
+        assert run(monkeypatch, "serve", *words) == 1
     told = capsys.readouterr()
     assert told.out == ""
     reason = f"cannot listen on 127.0.0.1:{port} (Address already in use); choose --host and --port"

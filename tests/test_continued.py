@@ -122,7 +122,7 @@ def test_outputs_that_a_conversation_still_waits_for_are_sent_once() -> None:
     assert driven.asked[0]["input"] == [OWED, OUTPUT]
     assert [item["call_id"] for item in driven.asked[1]["input"]] == ["call_fc_b"]
     plain = lowered(ask(conversation="conv_1", input=[OUTPUT], tools=[]), Known(owed=(OWED,)))
-    assert (plain.tool, plain.body["input"]) == (None, [OWED, OUTPUT])
+    assert (plain.offered, plain.name, plain.body["input"]) == (False, None, [OWED, OUTPUT])
 
 
 def test_what_one_response_owes_completes_the_state_of_its_last_turn() -> None:

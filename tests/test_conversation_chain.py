@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from asgi import Client, ask, draw, middleware, post
+from exchanges import WEATHER, oslo, painting
 from imagecall.middleware.store import MemoryStore
-from model_server import JSON, KITE_TURNS, Answer, ModelServer, calling, saying, whole
+from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, calling, frames, saying, whole
 from painters import Painter, png
 from rules import read_events
 from surface import delete, final, get
@@ -146,6 +147,27 @@ async def test_a_conversation_keeps_its_pictures_in_reach() -> None:
     assert [image.data for image in painter.asked[1].images] == [
         base64.b64decode(first["output"][0]["result"])
     ]
+
+
+@pytest.mark.parametrize("name", ['"conversation"', '"\\u0063onversation"'])
+async def test_a_conversation_is_given_what_it_waits_for_once_also_by_a_request_without_the_tool(
+    name: str,
+) -> None:
+    mixed = frames(painting("a kite"), oslo(1), response_id="resp_up1")
+    server = ModelServer(mixed, saying("Rain."), saying("Yes."))
+    app = middleware(server, Painter())
+    await ask(app, draw(conversation="conv_1", tools=[HOSTED, WEATHER]))
+    for words in ([{"type": "function_call_output", "call_id": "call_fc_o", "output": "rain"}], "Sure?"):
+        asked = {"model": "m", "input": words, "stream": True, "conversation": {"id": "conv_1"}}
+        body = json.dumps(asked).replace('"conversation"', name).encode()
+        assert final(await ask(app, body))["status"] == "completed"
+    first, second, third = (one.json for one in server.asked)
+    owed, given = second["input"]
+    assert (owed["type"], owed["call_id"]) == ("function_call_output", "call_fc_a")
+    assert json.loads(owed["output"])["status"] == "completed"
+    assert (given["call_id"], given["output"]) == ("call_fc_o", "rain")
+    assert third["input"] == "Sure?"
+    assert {first["conversation"], second["conversation"]["id"], third["conversation"]["id"]} == {"conv_1"}
 
 
 async def test_a_picture_that_the_user_sent_stays_in_reach_of_the_next_turn() -> None:

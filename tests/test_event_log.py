@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from imagecall.events.sse import encode
 from imagecall.middleware.store import MemoryStore
-from imagecall.middleware.stored.owned_store import OwnedStore
+from imagecall.middleware.stored.owned_store import LOG_END, OwnedStore
 from imagecall.middleware.stored.stored_response import StoredResponse
-from imagecall.middleware.surface.event_log import END, EventLog
+from imagecall.middleware.surface.event_log import EventLog
 from rules import read_events
 
 
@@ -42,7 +42,7 @@ async def told(store: OwnedStore, status: str = "completed", after: int = -1) ->
 
 
 async def test_what_was_written_just_before_the_end_is_read() -> None:
-    store = Store([frame(0)], [], [LAST, END], [])
+    store = Store([frame(0)], [], [LAST, LOG_END], [])
     assert await told(store) == frame(0) + LAST
 
 
@@ -85,9 +85,9 @@ async def test_the_end_of_a_log_that_is_lost_comes_after_what_the_client_has() -
 
 
 async def test_pieces_that_stand_in_the_log_twice_are_told_once() -> None:
-    store = Store([frame(0), frame(0) + LAST + b"data: [DONE]\n\n", END], [])
+    store = Store([frame(0), frame(0) + LAST + b"data: [DONE]\n\n", LOG_END], [])
     assert await told(store) == frame(0) + LAST + b"data: [DONE]\n\n"
 
 
 async def test_nothing_is_told_of_what_the_client_has_already() -> None:
-    assert await told(Store([frame(0)], [LAST + END], []), after=1) == b""
+    assert await told(Store([frame(0)], [LAST + LOG_END], []), after=1) == b""

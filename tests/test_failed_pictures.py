@@ -89,7 +89,7 @@ BACKEND_FAILED = {
             {
                 "type": "image_generation_error",
                 "code": "image_too_large",
-                "message": "The picture has 2.0 MB; at most 1.0 MB are allowed.",
+                "message": "The picture has 2,000,119 bytes; max_image allows 1,000,000.",
                 "param": None,
             },
         ),
@@ -99,7 +99,7 @@ BACKEND_FAILED = {
             {
                 "type": "image_generation_error",
                 "code": "image_too_large",
-                "message": "The picture is 48x32; at most 1000 pixels are allowed.",
+                "message": "The picture is 48x32; max_pixels allows 1,000 pixels.",
                 "param": None,
             },
         ),
@@ -109,7 +109,7 @@ BACKEND_FAILED = {
             {
                 "type": "image_generation_error",
                 "code": "timeout",
-                "message": "No picture was made within 0.1 seconds.",
+                "message": "No picture was made within the 0.1 seconds that call_timeout allows.",
                 "param": None,
             },
         ),

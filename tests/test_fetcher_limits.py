@@ -38,7 +38,7 @@ def endless(head: bytes, more: bytes) -> Serve:
     return serve
 
 
-TOO_LONG = ("image_too_large", "The picture's URL gives more than the 0.0 MB that are allowed.")
+TOO_LONG = ("image_too_large", "The picture's URL gives more than the 1,000 bytes that max_image allows.")
 
 
 async def test_a_length_beyond_the_limit_is_refused_before_the_body_comes() -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from driving import Driven, JsonAnswer, Refusal
-from exchanges import Steps, ask, calling, exchange, outline, painted, painting, said, says, turn
+from exchanges import OPENING, Steps, ask, calling, exchange, outline, painted, painting, said, says, turn
 from imagecall.events.actions import NextTurn
 from kite import HOSTED, run
 from rules import check_stream, read_events
 from transcript import Event, reasoning
 
-OPENING = ["created resp_1", "in_progress"]
 KITE = turn(painting("a kite"))
 DONE = turn(says("Done."))
 THINKING = turn(reasoning(0, "rs_a", "Hm."), says("Sure.", 1), painting("a kite", 2))

@@ -134,12 +134,12 @@ def test_a_damaged_request_is_lowered_all_the_same_or_refused_by_the_name_of_its
         lowered = _lowered(given_)
     except RequestError as error:
         assert error.param  # noqa: PT017  either end is asserted
-        assert error.status == 400  # noqa: PT017
+        assert error.status == 400  # noqa: PT017  it need not be raised
         lowered = None
     assert given_.body == before
     if lowered is not None:
         dumps(lowered.body)
         _no_trace(lowered.body)
         again = lower_request(lowered.body, given_.known, given_.options)
-        assert again is None or again.tool is None or given_.known.previous
+        assert again is None or again.tool is None or given_.known.previous or given_.known.owed
     TRIED["damaged requests"] += 1

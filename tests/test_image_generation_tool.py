@@ -228,7 +228,7 @@ def test_a_call_without_a_prompt_names_the_argument(given):
 def test_a_prompt_may_be_as_long_as_the_limit_and_no_longer():
     assert settled({"prompt": "abc"}, max_prompt=3)["prompt"] == "abc"
     error = refusal({"prompt": "abcd"}, max_prompt=3)
-    assert error.message == "The argument 'prompt' has 4 characters, more than the 3 allowed."
+    assert error.message == "The argument 'prompt' has 4 characters, more than the 3 that max_prompt allows."
     assert error.param == "prompt"
 
 

@@ -154,7 +154,7 @@ def test_the_server_is_set_up_small_quiet_and_for_this_machine_only(
 ) -> None:
     template = tmp_path / "template.jinja"
     template.write_text("{{ messages }}", "utf-8")
-    part = lambda: SimpleNamespace(n_threads=0)  # noqa: E731
+    part = lambda: SimpleNamespace(n_threads=0)  # noqa: E731  each call makes a new one
     params = SimpleNamespace(
         cpuparams=part(), cpuparams_batch=part(), model=SimpleNamespace(), sampling=SimpleNamespace()
     )

@@ -55,9 +55,14 @@ async def test_what_the_model_server_still_waits_for_is_known(mine: OwnedStore) 
     assert (await mine.known({"conversation": "conv_1"})).owed == (output,)
 
 
-async def test_a_server_that_gives_no_ids_is_asked_with_the_clients_own(mine: OwnedStore) -> None:
+async def test_a_response_without_an_id_at_the_model_server_cannot_be_continued(mine: OwnedStore) -> None:
     await mine.keep_response(response(upstream=()))
-    assert (await mine.known({"previous_response_id": "resp_1"})).previous is None
+    status, message, param, _ = await refusal(mine.known({"previous_response_id": "resp_1"}))
+    assert (status, param) == (400, "previous_response_id")
+    assert message == (
+        "The previous response 'resp_1' cannot be continued: the model server gave it no id, or never began "
+        "it. Send its items in 'input' instead."
+    )
 
 
 async def test_pictures_of_the_user_stay_in_reach(mine: OwnedStore) -> None:
@@ -173,18 +178,17 @@ async def test_an_id_of_somebody_else_an_inner_one_and_a_gone_one_are_refused_in
         )
 
 
-@pytest.mark.parametrize("operation", ["put", "get"])
 async def test_a_response_that_the_store_has_lost_is_left_to_the_model_server(
-    operation: str, store: Store, mine: OwnedStore, yours: OwnedStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, mine: OwnedStore, yours: OwnedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    works = getattr(store, operation)
+    put = store.put
 
-    async def fails(key: str, *args: Any, **how: Any) -> Any:
+    async def fails(key: str, value: bytes, *, ttl: float) -> None:
         if ":response:" in key:
             raise ConnectionError
-        return await works(key, *args, **how)
+        await put(key, value, ttl=ttl)
 
-    monkeypatch.setattr(store, operation, fails)
+    monkeypatch.setattr(store, "put", fails)
     await mine.keep_response(response())
     assert await mine.response("resp_1") is None
     assert await mine.known({"previous_response_id": "resp_1"}) == Known()

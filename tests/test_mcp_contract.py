@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from forking import forked
 from imagecall.middleware.backends.base import ImageRequest
 from imagecall.middleware.backends.mcp import MCPBackend
 from imagecall.middleware.backends.testing import BackendContract
-from mcp_backends import PYTHONPATH, command
 from mcp_servers import plain
 from serving import serve
 
@@ -22,10 +22,16 @@ class _Contract(BackendContract):
         return backend, ImageRequest("fail")
 
 
+@pytest.fixture(scope="module")
+def command() -> Iterator[list[str]]:
+    with forked(plain.__name__) as command:
+        yield command
+
+
 class TestStdio(_Contract):
     @pytest.fixture
-    def backend(self) -> MCPBackend:
-        return MCPBackend(command=command(plain), env=PYTHONPATH)
+    def backend(self, command: list[str]) -> MCPBackend:
+        return MCPBackend(command=command)
 
 
 class TestHTTP(_Contract):

@@ -121,7 +121,7 @@ async def test_a_connection_that_is_over_asks_for_nothing_more() -> None:
             connection.over.set()
             raise RuntimeError("Client must be used within an async context manager")
 
-    connection.opened(Closing())  # type: ignore[arg-type]
+    connection.opened(Closing())  # type: ignore[arg-type]  # a client's stand-in
     with pytest.raises(ConnectionLostError):
         await connection.tools()
 
@@ -132,7 +132,7 @@ async def test_an_answer_that_is_none_of_the_protocols_is_told_without_what_it_h
             return ListToolsResult.model_validate({"tools": [{"name": ["a kite"], "inputSchema": {}}]})
 
     connection = Connection(Words(Secrets()))
-    connection.opened(Odd())  # type: ignore[arg-type]
+    connection.opened(Odd())  # type: ignore[arg-type]  # a client's stand-in
     with pytest.raises(ImageError) as caught:
         await connection.tools()
     assert caught.value.code == "mcp_error"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from imagecall.middleware.backends.base import ImageError
 from imagecall.middleware.backends.mcp_client.reader import PictureReader
@@ -128,6 +130,43 @@ async def test_no_file_outside_the_folder_is_read(tmp_path: Path) -> None:
     for name in ("missing.png", "a\0b.png", "."):
         assert await read([Place("path", name)], files_dir=folder) == (None, "file_not_readable")
     assert await read([Place("path", "long.png")], files_dir=folder) == (None, "image_too_large")
+
+
+@pytest.mark.parametrize("name", ["made.png", "today/made.png"])
+async def test_a_link_put_there_after_the_check_is_not_followed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, outside = tmp_path / "made", tmp_path / "outside"
+    for one in (folder / "today", outside):
+        one.mkdir(parents=True)
+    (outside / "made.png").write_bytes(DOT)
+    (folder / name).write_bytes(DOT)
+    check = Path.resolve
+
+    def check_then_exchange(path: Path) -> Path:
+        real = check(path)
+        if real.name == "made.png":
+            victim = folder / Path(name).parts[0]
+            victim.rename(tmp_path / "moved")
+            victim.symlink_to(outside / "made.png" if victim.suffix else outside)
+        return real
+
+    monkeypatch.setattr(Path, "resolve", check_then_exchange)
+    assert await read([Place("path", name)], files_dir=folder) == (None, "file_not_readable")
+
+
+def open_files() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+async def test_what_is_no_file_is_not_read_and_stays_closed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    before = open_files()
+    for name in ("pipe", "folder", ".", "loop"):
+        assert await read([Place("path", name)], files_dir=tmp_path) == (None, "file_not_readable")
+    assert open_files() == before
 
 
 async def test_each_place_keeps_the_call_alive() -> None:

@@ -300,7 +300,7 @@ def test_no_damage_makes_it_fail_otherwise_or_spoils_a_picture(
     data: bytes, damages: list[tuple[int, int, bytes]]
 ) -> None:
     for place, length, put in damages:
-        place %= len(data) or 1  # noqa: PLW2901
+        place %= len(data) or 1  # noqa: PLW2901  the same place, within the data
         data = data[:place] + put + data[place + length :]
     try:
         image = read(data)

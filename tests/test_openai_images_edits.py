@@ -60,7 +60,7 @@ async def test_nested_and_odd_values_become_form_fields() -> None:
         "loras": [{"name": "x"}],
     }
     request = ImageRequest("a kite", images=PICTURES[:1], input_fidelity="high", extra=extra)
-    await painted(server, request, response_format="none")
+    await painted(server, request, response_format="none", pass_on=["*"])
     assert server.asked[0].fields == {
         "prompt": "a kite",
         "n": "1",

@@ -39,7 +39,7 @@ def test_all_that_was_asked_for_is_sent() -> None:
         partial_images=3,
         extra={"seed": 7, "svg": {"model": "m", "reasoning": None}, "tags": ["a", None], "none": None},
     )
-    assert fields(request, base64=True, model="flux") == {
+    assert fields(request, base64=True, model="flux", pass_on=("*",)) == {
         "prompt": "a kite",
         "seed": 7,
         "svg": {"model": "m"},
@@ -75,7 +75,31 @@ def test_all_that_was_asked_for_is_sent() -> None:
     ],
 )
 def test_what_would_be_of_no_use_or_do_harm_stays_away(asked: dict[str, Any]) -> None:
-    assert fields(ImageRequest("a kite", **asked)) == {"prompt": "a kite", "n": 1}
+    assert fields(ImageRequest("a kite", **asked), pass_on=("*",)) == {"prompt": "a kite", "n": 1}
+
+
+def test_of_unknown_fields_only_those_that_say_how_to_paint_are_sent_unless_the_operator_says_otherwise() -> (
+    None
+):
+    painting = {"seed": 7, "negative_prompt": "fog", "style": "vivid", "strength": 0.5}
+    painting |= {"guidance_scale": 3.5, "cfg_scale": 7}
+    harm = {
+        "api_base": "http://thief.example",
+        "api_key": "k",
+        "output_path": "/etc/cron.d/x",
+        "steps": 10**9,
+    }
+    harm |= {"extra_headers": {"x": "y"}, "callback_url": "http://thief.example", "seed2": 1}
+    request = ImageRequest("a kite", extra={**harm, **painting})
+    assert fields(request) == {"prompt": "a kite", "n": 1, **painting}
+    assert fields(request, pass_on=()) == {"prompt": "a kite", "n": 1}
+    assert fields(request, pass_on=("st*",)) == {
+        "prompt": "a kite",
+        "n": 1,
+        "style": "vivid",
+        "strength": 0.5,
+        "steps": 10**9,
+    }
 
 
 @pytest.mark.parametrize(
@@ -99,6 +123,7 @@ def test_dropped_fields_are_not_sent_and_the_operators_own_win_over_all_but_the_
     sent = fields(
         request,
         base64=True,
+        pass_on=("*",),
         drop=frozenset({"quality", "seed", "output_path", "n"}),
         body={"size": "512x512", "response_format": "base64", "steps": 4, "prompt": "a dog", "n": 2},
     )

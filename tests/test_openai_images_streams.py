@@ -195,7 +195,7 @@ async def test_an_event_without_end_is_given_up() -> None:
     error = await failing(endless, max_bytes=1_000)
     assert (error.code, error.message) == (
         "image_too_large",
-        "An event of the image server is longer than the 1.0 MB allowed.",
+        "An event of the image server is longer than a picture of the 1,000 bytes that max_image allows.",
     )
 
 
@@ -248,7 +248,10 @@ async def test_a_server_that_falls_silent_is_given_up_in_time() -> None:
         await settle()
         await clock.forward(61)
         error = await task
-    assert (error.code, error.message) == ("timeout", "The image server made no picture within 60 seconds.")
+    assert (error.code, error.message) == (
+        "timeout",
+        "The image server made no picture within the 60 seconds that backend_timeout allows.",
+    )
 
 
 async def test_a_timeout_of_the_clients_own_stays_one() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from imagecall.events.known import Known
 from imagecall.events.pictures import Picture
 from imagecall.events.wire import loads
 from imagecall.middleware.store import GONE, MemoryStore, Store
 from imagecall.middleware.stored.owned_store import OwnedStore
+from imagecall.middleware.stored.safe import StoreError
 from owning import DATA, KITE, SKY, TEXT, refusal, response
 
 pytest_plugins = ["two_owners"]
@@ -177,18 +180,37 @@ async def test_requests_of_all_owners_know_of_one_failure(caplog: pytest.LogCapt
     assert len(caplog.messages) == 1
 
 
-async def test_with_a_store_that_fails_everything_was_never_seen(caplog: pytest.LogCaptureFixture) -> None:
+async def test_with_a_store_that_fails_what_others_may_know_was_never_seen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store = OwnedStore(Broken(), "me", ttl=60)
     await store.keep_picture(KITE, DATA)
     await store.keep_response(response(background=True))
-    body = {"input": [{"id": "ig_kite"}], "previous_response_id": "resp_1", "conversation": "conv_1"}
-    assert await store.known(body) == Known()
+    item = {"id": "ig_kite", "type": "image_generation_call", "status": "completed"}
+    assert await store.known({"input": [item], "conversation": "conv_1"}) == Known()
     assert await store.response("resp_1") is None
     assert await store.picture("ig_kite") is None
     assert not await store.log("resp_1", b"piece")
     assert await store.read_log("resp_1", 0) == []
     assert loads(await store.body(response()))["output"][0]["result"] == ""
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.known({"previous_response_id": "resp_1"}),
+        lambda store: store.known({"input": [{"type": "item_reference", "id": "msg_1"}]}),
+        lambda store: store.known({"input": [{"type": "image_generation_call", "id": "ig_kite"}]}),
+        lambda store: store.strict.known({"conversation": "conv_1"}),
+        lambda store: store.strict.response("resp_1"),
+        lambda store: store.strict.body(response()),
+        lambda store: store.strict.read_log("resp_1", 0),
+    ],
+)
+async def test_with_a_store_that_fails_nothing_is_said_of_what_only_it_knows(ask: Any) -> None:
+    with pytest.raises(StoreError):
+        await ask(OwnedStore(Broken(), "me", ttl=60))
 
 
 async def test_what_this_version_cannot_read_is_gone(store: Store, mine: OwnedStore) -> None:

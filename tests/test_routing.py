@@ -141,8 +141,10 @@ async def test_a_picture_that_waits_too_long_for_its_backend_fails_and_the_other
         painter.may_finish.set()
     assert codes(client) == [None, "backend_busy", "backend_busy"]
     assert [request.prompt for request in painter.asked] == ["one"]
-    message = "The image backend is busy: it had no place free within 60 seconds."
-    assert items(client)[1]["error"]["message"] == message
+    message = items(client)[1]["error"]["message"]
+    assert message == (
+        "The image backend is busy: it had no place free within the 60 seconds that backend_queue allows."
+    )
 
 
 async def test_a_queue_of_no_seconds_takes_only_what_can_begin_at_once() -> None:

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,8 +24,11 @@ from imagecall.middleware.edits.pictures import Pictures
 from imagecall.middleware.edits.workspace import Workspace
 from imagecall.middleware.runner import Runner
 from imagecall.middleware.settings import load_settings
+from imagecall.middleware.telemetry.picture import ObservedPicture
+from imagecall.middleware.telemetry.telemetry import Telemetry
 from kite import SAID
 from model_server import HOSTED, ModelServer, calling, saying
+from opentelemetry.context import Context
 from painters import Painter, png
 from picture_files import encoded, read
 from rules import check_stream, read_events
@@ -176,7 +180,7 @@ class Kept:
         self.may_give = asyncio.Event()
         self.may_give.set()
 
-    async def picture(self, id: str) -> bytes | None:  # noqa: A002
+    async def picture(self, id: str) -> bytes | None:  # noqa: A002  the wire's own name
         self.asked.set()
         await self.may_give.wait()
         return base64.b64encode(GREY) if id in self.ids else None
@@ -209,6 +213,7 @@ async def running(
                     cast("Any", told),
                     report,
                     group,
+                    observe=partial(ObservedPicture, Telemetry(), Context()),
                     pictures=Pictures(
                         store, None, files, max_bytes=settings.max_image, max_pixels=settings.max_pixels
                     ),
@@ -218,7 +223,7 @@ async def running(
             )
 
 
-def call(id: str, *images: Picture, **more: Any) -> ToolCall:  # noqa: A002
+def call(id: str, *images: Picture, **more: Any) -> ToolCall:  # noqa: A002  the wire's own name
     return ToolCall(id, {"prompt": id, "images": images, **more} if images else {"prompt": id, **more})
 
 
@@ -268,7 +273,10 @@ async def test_a_picture_that_never_comes_uses_up_the_calls_time() -> None:
         await clock.forward(60)
         error = (await told.finished("ig_1")).error
     assert error is not None
-    assert (error.code, error.message) == ("timeout", "No picture was made within 60 seconds.")
+    assert (error.code, error.message) == (
+        "timeout",
+        "No picture was made within the 60 seconds that call_timeout allows.",
+    )
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from imagecall.events.calls import Limits
 from imagecall.events.lowering import LoweringOptions
 from imagecall.middleware import ImageGenerationMiddleware, SettingsError
+from imagecall.middleware.backends.images_api.request import PAINTING
 from imagecall.middleware.settings import Settings, load_settings
 from model_server import ModelServer
 from painters import Painter
@@ -26,6 +27,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "backend_models": {},
         "backend_body": {},
         "backend_drop": (),
+        "backend_pass_on": PAINTING,
         "backend_edits": "multipart",
         "backend_response_format": "auto",
         "backend_stream": True,
@@ -62,13 +64,14 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "max_body": 128 << 20,
         "max_event": 256 << 20,
         "max_image": 32 << 20,
-        "max_pixels": 33_000_000,
+        "max_pixels": 7680 * 4320,
         "call_timeout": 300.0,
         "response_timeout": 1800.0,
         "upstream_idle": 600.0,
         "concurrency": 8,
         "concurrency_per_response": 4,
         "disconnect_grace": 5.0,
+        "shutdown_grace": 5.0,
     }
 
 
@@ -96,6 +99,7 @@ def test_every_setting_is_described() -> None:
         ("backend_arguments", '{"params": {"prompt": "{prompt}"}}', {"params": {"prompt": "{prompt}"}}),
         ("backend_env", '{"FAL_KEY": "k"}', {"FAL_KEY": "k"}),
         ("backend_drop", "quality, background", ("quality", "background")),
+        ("backend_pass_on", "seed,lora_*", ("seed", "lora_*")),
         ("backend_origins", "https://cdn.example", ("https://cdn.example",)),
         ("backend_stream", "false", False),
         ("backend_api_key", "k", SecretStr("k")),

@@ -9,7 +9,7 @@ from imagecall.events.errors import LocalProtocolError
 from imagecall.events.state import TRANSITIONS, CallInput, CallState, step
 from imagecall.events.tools.image_generation import ImageGeneration
 
-S, I = CallState, CallInput  # noqa: E741
+S, I = CallState, CallInput  # noqa: E741  short, as in the table
 
 LIVES: dict[str, tuple[list[CallInput], CallState, str]] = {
     "a picture": (

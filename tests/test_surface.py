@@ -27,10 +27,27 @@ async def test_a_response_can_be_had_again_just_as_the_client_got_it() -> None:
     app = middleware(server, Painter())
     told = final(await ask(app, draw()))
     again = await get(app, "resp_up1", "include[]=message.input_image.image_url")
-    assert (again.status, again.headers[0]) == (200, (b"content-type", b"application/json"))
+    assert again.status == 200
+    assert again.headers[:2] == [(b"x-request-id", b"req_2"), (b"content-type", b"application/json")]
     assert again.json == told
     assert [item["type"] for item in again.json["output"]] == ["image_generation_call", "message"]
     assert again.json["output"][0]["result"]
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("tail", "query"), [("", ""), ("", "stream=true"), ("/input_items", "limit=1"), ("", "stream=")]
+)
+async def test_a_head_is_that_of_the_whole_answer(tail: str, query: str) -> None:
+    """Servers leave the body of an answer to HEAD out; applications may give it, as Starlette's do."""
+    server = ModelServer(*KITE_TURNS)
+    app = middleware(server, Painter())
+    await ask(app, draw())
+    plain = "" if "stream" in query else query
+    whole = await get(app, f"resp_up1{tail}", plain)
+    head = await asking(app, "HEAD", f"resp_up1{tail}", query)
+    assert (head.status, head.json) == (200, whole.json)
+    assert dict(head.headers)[b"content-length"] == str(len(whole.body)).encode()
     assert len(server.asked) == 2
 
 
@@ -68,7 +85,15 @@ async def test_the_surface_is_found_where_the_endpoint_is(base: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "tail"),
-    [("GET", ""), ("DELETE", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("GET", "?stream=true")],
+    [
+        ("GET", ""),
+        ("HEAD", ""),
+        ("DELETE", ""),
+        ("GET", "/input_items"),
+        ("HEAD", "/input_items"),
+        ("POST", "/cancel"),
+        ("GET", "?stream=true"),
+    ],
 )
 async def test_somebody_elses_response_is_not_found(method: str, tail: str) -> None:
     server = ModelServer(*KITE_TURNS)
@@ -107,7 +132,7 @@ async def test_a_turns_own_id_means_nothing_to_clients() -> None:
         post("/v1/responses/resp_1", method="DELETE"),
         post("/v1/responses/resp_1/input_items", method="GET"),
         post("/v1/responses/resp_1/cancel"),
-        post("/v1/responses/resp_up1", method="HEAD"),
+        post("/v1/responses/resp_1", method="HEAD"),
         post("/v1/responses/resp_up1", method="OPTIONS"),
         post("/v1/responses/resp_up1", method="POST"),
         post("/v1/responses/resp_up1/input_items", method="DELETE"),

@@ -101,7 +101,7 @@ def test_the_input_items_are_listed(client: openai.OpenAI) -> None:
     items: Any = [{"role": "user", "content": f"Draw kite {number}."} for number in range(5)]
     told = drawn(client, input=items)
     page = client.responses.input_items.list(told.id, limit=2, order="asc")
-    texts = [item.to_dict()["content"][0]["text"] for item in page]  # type: ignore[index]
+    texts = [item.to_dict()["content"][0]["text"] for item in page]  # type: ignore[index]  # all are messages
     assert texts == [f"Draw kite {number}." for number in range(5)]
     assert page.data[0].type == "message"
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
-from driving import Driven, fail, paint
+from driving import fail, paint
 from exchanges import (
+    OPENING,
     WEATHER,
     Steps,
     ask,
     exchange,
     failed,
+    final,
     oslo,
     outline,
     painted,
     painting,
     said,
     says,
+    told_outputs,
     turn,
 )
 from imagecall.events.calls import AS_TEXT
@@ -26,23 +26,10 @@ from imagecall.events.errors import LocalProtocolError
 from imagecall.events.tools.base import ToolCall, ToolOutcome
 from kite import HOSTED
 from rules import check_stream, read_events
-from transcript import Event, encode, event, number
+from transcript import encode, event, number
 
 KITE = painting("a kite")
 DONE = turn(says("Done."))
-OPENING = ["created resp_1", "in_progress"]
-
-
-def final(driven: Driven) -> Event:
-    response: Event = read_events(driven.body)[-1]["response"]
-    return response
-
-
-def told(asked: Any, position: int = -1) -> Event:
-    """Read what the model is told of a call: an output of a follow-up request."""
-    outputs = [item for item in asked["input"] if item.get("type") == "function_call_output"]
-    words: Event = json.loads(outputs[position]["output"])
-    return words
 
 
 # -- one picture and more --------------------------------------------------------------------------
@@ -52,7 +39,7 @@ def test_one_call_becomes_one_picture_and_a_second_turn() -> None:
     driven = exchange(ask(), turn(KITE), DONE)
     assert outline(driven) == [*OPENING, *painted("a kite"), *said("Done.", 1), "completed"]
     assert [call.id for call in driven.runs] == ["ig_1"]
-    assert told(driven.asked[1])["image_id"] == "ig_1"
+    assert told_outputs(driven.asked[1])[-1]["image_id"] == "ig_1"
 
 
 def test_a_picture_that_is_made_at_once_looks_the_same() -> None:
@@ -131,7 +118,7 @@ def test_a_failed_picture_is_told_to_the_model_and_the_response_completes() -> N
         "completed",
     ]
     assert final(driven)["output"][0]["result"] == ""
-    assert told(driven.asked[1])["error"]["message"] == "The image server is out of paint."
+    assert told_outputs(driven.asked[1])[-1]["error"]["message"] == "The image server is out of paint."
 
 
 def test_one_of_two_pictures_may_fail() -> None:
@@ -144,7 +131,7 @@ def test_one_of_two_pictures_may_fail() -> None:
         "1 - image_generation_call completed a dog",
         "2 - message completed Done.",
     ]
-    assert [told(driven.asked[1], number)["status"] for number in (0, 1)] == ["failed", "completed"]
+    assert [one["status"] for one in told_outputs(driven.asked[1])] == ["failed", "completed"]
 
 
 def test_equal_calls_of_one_turn_are_two_pictures() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from driving import NOW, Driven, JsonAnswer, drive, fail, paint
 from exchanges import (
+    OPENING,
     WEATHER,
     Steps,
     ask,
@@ -25,7 +26,6 @@ from kite import HOSTED, run, usage
 from rules import check_response, read_events
 from transcript import Event, encode, event, number, reasoning
 
-OPENING = ["created resp_1", "in_progress"]
 KITE = turn(painting("a kite"))
 DONE = turn(says("Done."), number_of=2)
 

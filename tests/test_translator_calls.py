@@ -3,44 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from driving import Driven, preview
+from driving import preview
 from exchanges import (
+    OPENING,
     Steps,
     ask,
     calling,
     exchange,
     failed,
+    final,
     outline,
     painted,
     painting,
     said,
     says,
+    told_outputs,
     turn,
 )
 from imagecall.events.calls import Limits
 from imagecall.events.tools.base import ToolCall
 from kite import HOSTED
 from rules import read_events
-from transcript import Event
 
 KITE = painting("a kite")
 DONE = turn(says("Done."))
-OPENING = ["created resp_1", "in_progress"]
-
-
-def final(driven: Driven) -> Event:
-    response: Event = read_events(driven.body)[-1]["response"]
-    return response
-
-
-def told(asked: Any, position: int = -1) -> Event:
-    """Read what the model is told of a call: an output of a follow-up request."""
-    outputs = [item for item in asked["input"] if item.get("type") == "function_call_output"]
-    words: Event = json.loads(outputs[position]["output"])
-    return words
 
 
 # -- arguments -------------------------------------------------------------------------------------
@@ -87,7 +75,7 @@ def test_arguments_that_cannot_be_run_fail_the_call_and_tell_the_model_why(
         param,
     )
     assert driven.runs == []
-    assert told(driven.asked[1])["error"]["message"] == error["message"]
+    assert told_outputs(driven.asked[1])[-1]["error"]["message"] == error["message"]
     json.loads(driven.asked[1]["input"][1]["arguments"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from driving import Driven
-from exchanges import Steps, ask, exchange, failed, outline, painted, painting, said, says, turn
+from exchanges import OPENING, Steps, ask, exchange, failed, outline, painted, painting, said, says, turn
 from imagecall.events.calls import Limits
 from imagecall.events.response import NEUTRAL
 from imagecall.events.tools.base import ToolOutcome
@@ -15,7 +15,6 @@ from kite import HOSTED
 from rules import check_stream, read_events
 from transcript import Event, encode, event
 
-OPENING = ["created resp_1", "in_progress"]
 KITE = turn(painting("a kite"))
 DONE = turn(says("Done."))
 RUNNING = ["0 + image_generation_call", "0 in_progress", "0 generating"]

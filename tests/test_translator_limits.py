@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from driving import Driven, fail, paint
-from exchanges import ask, calling, exchange, failed, outline, painted, painting, said, says, turn
+from exchanges import (
+    OPENING,
+    ask,
+    calling,
+    exchange,
+    failed,
+    outline,
+    painted,
+    painting,
+    said,
+    says,
+    told_outputs,
+    turn,
+)
 from imagecall.events.calls import Limits
 from imagecall.events.tools.base import ToolCall, ToolOutcome
 from rules import read_events
 from transcript import Event
 
-OPENING = ["created resp_1", "in_progress"]
 DONE = turn(says("Done."))
 
 
@@ -23,12 +32,6 @@ def kite(number: int = 1) -> bytes:
 
 def numbered(number: int) -> bytes:
     return turn(painting(f"kite {number}", 0, f"fc_{number}"), number_of=number)
-
-
-def told(asked: Any) -> list[Event]:
-    """Read what the model is told of all calls so far."""
-    outputs = (item for item in asked["input"] if item.get("type") == "function_call_output")
-    return [json.loads(item["output"]) for item in outputs]
 
 
 def choices(driven: Driven) -> list[object]:
@@ -65,7 +68,7 @@ def test_an_equal_call_in_a_later_turn_completes_with_the_same_picture_and_no_se
     one, two, _ = items(driven)
     assert one["result"] == two["result"]
     assert (one["id"], two["id"]) == ("ig_1", "ig_2")
-    assert [each["image_id"] for each in told(driven.asked[2])] == ["ig_1", "ig_2"]
+    assert [each["image_id"] for each in told_outputs(driven.asked[2])] == ["ig_1", "ig_2"]
 
 
 def test_an_equal_call_after_a_failure_fails_the_same_way_without_a_run() -> None:
@@ -146,7 +149,7 @@ def test_calls_beyond_the_limit_are_neither_shown_nor_run_and_the_model_is_told(
     assert outline(driven)[:5] == [*OPENING, *painted("a kite")[:3]]
     assert [item["type"] for item in items(driven)] == ["image_generation_call", "message", "message"]
     assert len(driven.runs) == 1
-    made, refused = told(driven.asked[1])
+    made, refused = told_outputs(driven.asked[1])
     assert (made["status"], refused["status"]) == ("completed", "not run")
     assert [item["type"] for item in driven.asked[1]["input"][1:]] == [
         "function_call",
@@ -164,7 +167,7 @@ def test_a_model_that_runs_wild_gets_ten_pictures() -> None:
     ]
     driven = exchange(ask(), *turns, DONE)
     assert len(driven.runs) == 10
-    assert [each["status"] for each in told(driven.asked[6])][-2:] == ["not run", "not run"]
+    assert [each["status"] for each in told_outputs(driven.asked[6])][-2:] == ["not run", "not run"]
 
 
 def test_a_limit_of_no_calls_runs_none_and_then_the_model_must_answer() -> None:
@@ -181,10 +184,10 @@ def test_the_limit_counts_failures_and_repetitions_too() -> None:
     turns = [kite(1), numbered(2), numbered(3)]
     driven = exchange(ask(max_tool_calls=2), *turns, DONE, outcome=second)
     assert [item.get("status") for item in items(driven)] == ["failed", "completed", "completed"]
-    assert [each["status"] for each in told(driven.asked[3])] == ["failed", "completed", "not run"]
+    assert [each["status"] for each in told_outputs(driven.asked[3])] == ["failed", "completed", "not run"]
     repeated = exchange(ask(max_tool_calls=1), kite(1), kite(2), DONE)
     assert [item["type"] for item in items(repeated)] == ["image_generation_call", "message"]
-    assert [each["status"] for each in told(repeated.asked[2])] == ["completed", "not run"]
+    assert [each["status"] for each in told_outputs(repeated.asked[2])] == ["completed", "not run"]
 
 
 def test_a_prompt_beyond_its_limit_fails_the_call() -> None:

@@ -11,27 +11,18 @@ from transcript import Event, event, message
 from turn_reading import (
     COMPLETED,
     CREATED,
+    HELLO,
+    OSLO,
+    ROME,
+    SAID,
     Reading,
     arguments,
-    call_item,
     canonical,
     closed,
-    message_item,
     opened,
     read,
     text,
 )
-
-HELLO = message_item("msg_a", "Hello")
-OSLO = call_item("fc_o", "weather", '{"city":"Oslo"}')
-ROME = call_item("fc_r", "weather", '{"city":"Rome"}')
-SAID = [
-    "0 content_part.added",
-    "0 output_text.delta Hello",
-    "0 output_text.done Hello",
-    "0 content_part.done Hello",
-    "0 - message completed Hello",
-]
 
 
 def two_calls(first: Event, second: Event, *deltas: Event) -> list[str]:

@@ -7,9 +7,8 @@ from imagecall.events.sse import ServerSentEvent
 from imagecall.events.turn import Turn
 from imagecall.events.turn_events import Delta, Loose, Started, TurnEnded
 from transcript import Event, event
-from turn_reading import COMPLETED, CREATED, Reading, begun, canonical, message_item, read, text
+from turn_reading import COMPLETED, CREATED, HELLO, Reading, begun, canonical, read, text
 
-HELLO = message_item("msg_a", "Hello")
 OPENED = event("output_item.added", 0, item=begun(HELLO))
 SAID = ["0 + message", "0 content_part.added", "0 output_text.delta Hello", "0 output_text.done Hello"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from turn_reading import Reading, call_item, message_item
+from turn_reading import HELLO, Reading, call_item, message_item
 
-HELLO = message_item("msg_a", "Hello")
 SAID = ["0 + message", "0 content_part.added", "0 output_text.delta Hello", "0 output_text.done Hello"]
 OURS = call_item("fc_d", "draw", '{"prompt":"a kite"}')
 OSLO = call_item("fc_o", "weather", "{}")

@@ -101,7 +101,7 @@ LONG = '{"prompt":"' + "x" * 90 + '"}'
     ],
 )
 def test_arguments_that_are_too_long_are_a_problem_wherever_they_stand(payloads: list[Event]) -> None:
-    problem = "0 settled The arguments are longer than 102 characters."
+    problem = "0 settled The arguments are longer than the 102 characters that max_arguments allows."
     assert told(*payloads, max_arguments=102)[1:] == [problem]
     assert told(*payloads, max_arguments=103)[1:] == ['0 settled {"prompt": "' + "x" * 90 + '"}']
 

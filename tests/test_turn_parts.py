@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from imagecall.events.turn_events import Closed, Delta
 from transcript import Event, event
-from turn_reading import CREATED, Reading, closed, final, message_item, opened, text, told
+from turn_reading import (
+    HELLO,
+    closed,
+    closed_body,
+    deltas,
+    final,
+    message_item,
+    opened,
+    text,
+    told,
+)
 
-HELLO = message_item("msg_a", "Hello")
 PART = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
 PLACE: Event = {"item_id": "msg_a", "content_index": 0}
 TEXTS = [text("Hel", **PLACE), text("lo", **PLACE)]
-
-
-def deltas(*payloads: Event, name: str) -> list[Event]:
-    reading = Reading()
-    reading.take(CREATED, *payloads)
-    events = [one.payload for one in reading.events if isinstance(one, Delta)]
-    return [one for one in events if one["type"] == f"response.{name}"]
-
-
-def last_body(*payloads: Event) -> Event:
-    reading = Reading()
-    reading.take(CREATED, *payloads)
-    return next(one.body for one in reading.events if isinstance(one, Closed))
 
 
 def test_parts_have_an_index_each() -> None:
@@ -84,7 +79,7 @@ def test_reasoning_may_have_a_summary_and_a_text() -> None:
         "0 reasoning_summary_part.done Short.",
         "0 - reasoning completed Long.|Short.",
     ]
-    body = last_body(*payloads, closed(item))
+    body = closed_body(*payloads, closed(item))
     assert body == {
         "id": "rs",
         "type": "reasoning",
@@ -112,7 +107,7 @@ def test_a_part_whose_type_is_none_is_no_part(kind: object) -> None:
     part = event("content_part.added", part={"type": kind}, **PLACE)
     item = {**HELLO, "content": [{"type": kind}]}
     assert told(opened(HELLO), part, closed(item))[1:] == ["0 - message completed"]
-    assert last_body(opened(HELLO), part, closed(item))["content"] == []
+    assert closed_body(opened(HELLO), part, closed(item))["content"] == []
 
 
 def test_parts_of_unknown_types_and_annotations_pass_as_they_are() -> None:
@@ -128,7 +123,7 @@ def test_parts_of_unknown_types_and_annotations_pass_as_they_are() -> None:
     item = {**HELLO, "content": [*HELLO["content"], strange]}
     lines = told(*payloads, closed(item))
     assert lines[4:7] == ["0 output_text.annotation.added", "0 content_part.added", "0 content_part.done"]
-    assert last_body(*payloads, closed(item))["content"] == item["content"]
+    assert closed_body(*payloads, closed(item))["content"] == item["content"]
 
 
 @pytest.mark.parametrize("blank", [[], [PART], [{**PART, "text": " \n"}], None, ["junk"]])

@@ -7,8 +7,11 @@ from transcript import Event, event
 from turn_reading import (
     COMPLETED,
     CREATED,
+    HELLO,
+    OSLO,
+    ROME,
+    SAID,
     Reading,
-    call_item,
     closed,
     final,
     message_item,
@@ -16,18 +19,6 @@ from turn_reading import (
     read,
     text,
 )
-
-HELLO = message_item("msg_a", "Hello")
-OSLO = call_item("fc_o", "weather", '{"city":"Oslo"}')
-ROME = call_item("fc_r", "weather", '{"city":"Rome"}')
-SAID = [
-    "0 content_part.added",
-    "0 output_text.delta Hello",
-    "0 output_text.done Hello",
-    "0 content_part.done Hello",
-    "0 - message completed Hello",
-]
-
 
 # -- announcements and ends that come twice --------------------------------------------------------
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from imagecall.events.turn_events import Closed, Delta
+from imagecall.events.turn_events import Delta
 from transcript import Event, event
-from turn_reading import CREATED, Reading, begun, canonical, message_item, text, told
+from turn_reading import (
+    CREATED,
+    HELLO,
+    Reading,
+    begun,
+    canonical,
+    closed_body,
+    deltas,
+    text,
+    told,
+)
 
-HELLO = message_item("msg_a", "Hello")
 OPENED = event("output_item.added", 0, item=begun(HELLO))
 DONE = event("output_item.done", 0, item=HELLO)
 PART = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
@@ -30,19 +39,6 @@ WHOLE = [
     "0 - message completed Hello",
 ]
 AT_ONCE = [*WHOLE[:2], "0 output_text.delta Hello", *WHOLE[4:]]
-
-
-def deltas(*payloads: Event, name: str) -> list[Event]:
-    reading = Reading()
-    reading.take(CREATED, *payloads)
-    events = [one.payload for one in reading.events if isinstance(one, Delta)]
-    return [one for one in events if one["type"] == f"response.{name}"]
-
-
-def closed(*payloads: Event) -> Event:
-    reading = Reading()
-    reading.take(CREATED, *payloads)
-    return next(one.body for one in reading.events if isinstance(one, Closed))
 
 
 # -- what servers leave out ------------------------------------------------------------------------
@@ -150,7 +146,9 @@ def test_made_up_events_have_all_keys_that_the_sdks_demand() -> None:
 
 def test_a_message_gets_its_role_and_its_status_and_its_content() -> None:
     bare = {"id": "msg_a", "type": "message"}
-    body = closed(event("output_item.added", 0, item=bare), *TEXTS, event("output_item.done", 0, item=bare))
+    body = closed_body(
+        event("output_item.added", 0, item=bare), *TEXTS, event("output_item.done", 0, item=bare)
+    )
     assert body == {
         "id": "msg_a",
         "type": "message",
@@ -179,16 +177,16 @@ def test_what_was_streamed_counts_more_than_what_is_told_in_the_end(word: Any) -
 @pytest.mark.parametrize("content", [None, [], "Hello", ["junk"]])
 def test_a_final_item_without_the_text_gets_it(content: object) -> None:
     item = {**HELLO, "content": content}
-    body = closed(OPENED, *TEXTS, event("output_item.done", 0, item=item))
+    body = closed_body(OPENED, *TEXTS, event("output_item.done", 0, item=item))
     assert body["content"][-1] == {**PART, "text": "Hello"}
 
 
 @pytest.mark.parametrize("annotations", [{}, {"annotations": None}])
 def test_a_final_text_has_a_list_of_annotations(annotations: Event) -> None:
     item = {**HELLO, "content": [{"type": "output_text", "text": "Hello", **annotations}]}
-    body = closed(OPENED, *TEXTS, event("output_item.done", 0, item=item))
+    body = closed_body(OPENED, *TEXTS, event("output_item.done", 0, item=item))
     assert body["content"] == [{"type": "output_text", "text": "Hello", "annotations": []}]
-    assert closed(OPENED, *TEXTS, DONE) == HELLO
+    assert closed_body(OPENED, *TEXTS, DONE) == HELLO
 
 
 def test_a_text_that_has_ended_gets_nothing_more() -> None:

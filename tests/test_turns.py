@@ -84,7 +84,7 @@ async def test_the_inner_application_receives_its_body_once_and_then_waits() -> 
     told = asyncio.Event()
 
     async def listen(receive: object, send: object) -> None:
-        listening.append(asyncio.create_task(receive()))  # type: ignore[operator]
+        listening.append(asyncio.create_task(receive()))  # type: ignore[operator]  # `receive` is one
         await asyncio.sleep(0)
         assert not listening[0].done()
         told.set()
@@ -97,7 +97,7 @@ async def test_the_inner_application_receives_its_body_once_and_then_waits() -> 
 
 
 def test_retry_after_counts_in_seconds_only() -> None:
-    reader = TurnReader(None, 2, 100)  # type: ignore[arg-type]
+    reader = TurnReader(None, 2, 100)  # type: ignore[arg-type]  # a reader that refuses asks nobody
     told: list[float | None] = []
     for value in (b"3", b"0.5", b"-1", b"Wed, 21 Oct 2026 07:28:00 GMT"):
         reader.begin(429, [(b"Retry-After", value)])

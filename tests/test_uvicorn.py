@@ -132,6 +132,21 @@ async def test_a_stream_arrives_whole_and_the_connection_is_used_again() -> None
     assert model.finished == 4
 
 
+async def test_a_server_that_reads_json_of_any_type_has_the_tool_for_any_and_a_head_has_no_body() -> None:
+    async with (
+        uvicorn_server(middleware(Model().app, Painter())) as url,
+        aiohttp.ClientSession(f"{url}/v1/") as session,
+    ):
+        async with session.post("responses", data=json.dumps(draw())) as answer:
+            assert answer.request_info.headers["content-type"].startswith("text/plain")
+            last = read_events(await answer.read())[-1]
+        assert last == EXPECTED[-1]
+        name = f"responses/{last['response']['id']}"
+        async with session.get(name) as whole, session.head(name, params={"stream": "true"}) as head:
+            assert (head.status, await head.read()) == (200, b"")
+            assert head.headers["content-length"] == str(len(await whole.read()))
+
+
 async def test_a_socket_that_is_closed_in_the_midst_of_a_picture_cancels_the_backend() -> None:
     painter = Painter(waits=True)
     async with uvicorn_server(middleware(Model().app, painter)) as url:

@@ -53,6 +53,7 @@ async def test_the_request_is_posted_with_the_handshakes_headers_and_always_asks
         (b"x-trace", b"t"),
         (b"accept", b"text/event-stream"),
         (b"content-type", b"application/json"),
+        (b"x-request-id", b"req_1"),
         (b"content-length", str(len(first.body)).encode()),
         (b"accept-encoding", b"identity"),
     ]

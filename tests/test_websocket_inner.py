@@ -141,10 +141,13 @@ async def test_what_must_be_mended_in_a_message_of_ours_does_not_reach_the_appli
         client.say(create(tools=[{**HOSTED, "partial_images": 9}]))
         client.say(create(generate=False))
         client.say({**TEXT, "input": "a" * 2_000})
-        await client.heard_ends(3)
+        client.say('{"input":"image_generation","metadata":' + "[" * 300 + "]" * 300 + "}")
+        await client.heard_ends(4)
     params = [event["error"]["param"] for event in client.events]
-    assert params == ["tools[0].partial_images", "generate", None]
-    assert client.events[2] == error(413, "The message is larger than the 2000 bytes allowed here.")
+    assert params == ["tools[0].partial_images", "generate", None, None]
+    deep = "The message is JSON nested too deeply, more than 200 levels."
+    assert client.events[3] == error(400, deep, code="invalid_json")
+    assert client.events[2] == error(413, "The message is larger than the 2000 bytes that max_body allows.")
     assert [message["type"] for message in speaker.heard] == ["websocket.disconnect"]
 
 

@@ -16,13 +16,14 @@ from waiting import Clock, settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 TEXT = {"type": "response.create", "model": "local-model", "input": "Hello."}
+DEEP = "The message is JSON nested too deeply, more than 200 levels."
 
 
 @pytest.mark.parametrize(
     ("message", "told"),
     [
         ("{", error(400, "The message is not valid JSON.", code="invalid_json")),
-        ("[" * 500 + "]" * 500, error(400, "The message is not valid JSON.", code="invalid_json")),
+        ("[" * 500 + "]" * 500, error(400, DEEP, code="invalid_json")),
         ("[]", error(400, "The message must be a JSON object.", code="invalid_json")),
         (
             {"type": "response.steer", "input": "Greener.", "previous_response_id": "resp_1"},
@@ -64,7 +65,7 @@ TEXT = {"type": "response.create", "model": "local-model", "input": "Hello."}
         ),
         (
             create(input="a" * 3_000),
-            error(413, "The message is larger than the 3000 bytes allowed here."),
+            error(413, "The message is larger than the 3000 bytes that max_body allows."),
         ),
     ],
 )

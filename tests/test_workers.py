@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +27,31 @@ class Worker:
         self._listener = socket.create_server(("127.0.0.1", 0))
         number = self._listener.fileno()
         command = [sys.executable, "-m", "uvicorn", "worker:app", "--fd", str(number), "--log-level", "error"]
+        self._serves = False
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115  closed by `kill`
         self._process = subprocess.Popen(
             command,
             cwd=Path(__file__).parent,
             pass_fds=[number],
             env={**os.environ, "IMAGECALL_STORE": store},
+            stdout=subprocess.PIPE,
+            stderr=self._words,
         )
         url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
-        self._client = openai.OpenAI(base_url=url, api_key="k", max_retries=0)
+        self._client = openai.OpenAI(base_url=url, api_key="k", max_retries=0, timeout=60)
         self.responses = self._client.responses
+
+    def serves(self) -> None:
+        """Wait until it does.
+
+        Raises:
+            RuntimeError: it has ended instead; with its own words.
+        """
+        assert self._process.stdout is not None
+        self._serves = self._serves or bool(self._process.stdout.readline())
+        if not self._serves:
+            self._words.seek(0)
+            raise RuntimeError(self._words.read().decode())
 
     def draw(self, words: Any, **more: Any) -> Response:
         *_, last = self.responses.create(model="m", input=words, tools=TOOLS, stream=True, **more)
@@ -52,6 +69,7 @@ class Worker:
     def kill(self) -> None:
         self._client.close()
         self._listener.close()
+        self._words.close()
         with self._process as process:
             process.kill()
 
@@ -64,20 +82,36 @@ def killed_at_last(worker: Worker) -> Iterator[Worker]:
         worker.kill()
 
 
+@pytest.fixture(scope="module")
+def redis() -> Iterator[str]:
+    with redis_server() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def survivor(redis: str) -> Iterator[Worker]:
+    with killed_at_last(Worker(redis)) as worker:
+        yield worker
+
+
 @pytest.fixture
-def workers() -> Iterator[tuple[Worker, Worker]]:
-    with (
-        redis_server() as server,
-        killed_at_last(Worker(server.url)) as one,
-        killed_at_last(Worker(server.url)) as two,
-    ):
-        yield one, two
+def workers(redis: str, survivor: Worker) -> Iterator[tuple[Worker, Worker]]:
+    """A worker that a test may kill, and one that serves all tests."""
+    with killed_at_last(Worker(redis)) as worker:
+        survivor.serves()
+        worker.serves()
+        yield worker, survivor
 
 
 def picture(response: Response) -> str:
     item = next(item for item in response.output if item.type == "image_generation_call")
     assert item.result
     return item.result
+
+
+def test_a_worker_that_cannot_start_says_why() -> None:
+    with killed_at_last(Worker("a cellar")) as worker, pytest.raises(RuntimeError, match="IMAGECALL_STORE"):
+        worker.serves()
 
 
 def test_a_conversation_goes_on_at_the_other_worker_when_the_first_was_killed(
@@ -112,7 +146,7 @@ def test_a_response_in_the_background_is_seen_and_cancelled_from_the_other_worke
     assert two.responses.cancel(queued.id).status == "cancelled"
     assert one.responses.retrieve(queued.id).status == "cancelled"
     *_, last = two.responses.retrieve(queued.id, stream=True)
-    assert last.to_dict()["response"]["status"] == "cancelled"  # type: ignore[index]
+    assert last.to_dict()["response"]["status"] == "cancelled"  # type: ignore[index]  # a typed object
 
 
 def test_a_response_in_the_background_whose_worker_is_killed_has_failed(

@@ -182,7 +182,7 @@ async def test_a_file_of_the_greatest_length_is_read_and_a_longer_one_is_not(fol
     assert await workspace(folder, max_bytes=size).read("cat.png") == PICTURE
     assert await refused(folder, "cat.png", max_bytes=size - 1) == (
         "image_too_large",
-        "The file 'cat.png' is too long; at most 0.0 MB are allowed.",
+        f"The file 'cat.png' is too long; max_image allows {size - 1:,} bytes.",
     )
 
 

@@ -29,12 +29,18 @@ from transcript import Event, event
 __all__ = [
     "COMPLETED",
     "CREATED",
+    "HELLO",
+    "OSLO",
+    "ROME",
+    "SAID",
     "Reading",
     "arguments",
     "begun",
     "call_item",
     "canonical",
     "closed",
+    "closed_body",
+    "deltas",
     "final",
     "message_item",
     "opened",
@@ -57,6 +63,19 @@ def call_item(item_id: str | None, name: str | None, arguments: str | None = "",
     """Make a function call."""
     item = {"id": item_id, "type": "function_call", "call_id": f"call_{item_id}", "name": name}
     return {**item, "arguments": arguments, "status": "completed", **fields}
+
+
+HELLO = message_item("msg_a", "Hello")
+OSLO = call_item("fc_o", "weather", '{"city":"Oslo"}')
+ROME = call_item("fc_r", "weather", '{"city":"Rome"}')
+SAID = [
+    "0 content_part.added",
+    "0 output_text.delta Hello",
+    "0 output_text.done Hello",
+    "0 content_part.done Hello",
+    "0 - message completed Hello",
+]
+"""What is told of `HELLO`, however little of it was streamed, once it is opened."""
 
 
 def begun(item: Event) -> Event:
@@ -109,9 +128,9 @@ class Reading:
         told: list[str] = []
         for payload in payloads:
             if isinstance(payload, dict):
-                payload = json.dumps(payload).encode()  # noqa: PLW2901
+                payload = json.dumps(payload).encode()  # noqa: PLW2901  the same, as bytes
             if isinstance(payload, bytes):
-                payload = ServerSentEvent(None, payload, None)  # noqa: PLW2901
+                payload = ServerSentEvent(None, payload, None)  # noqa: PLW2901  the same, read
             told += self.lines(self.turn.receive(payload))
         return told
 
@@ -161,3 +180,18 @@ def read(*payloads: Event | bytes | ServerSentEvent, **options: Any) -> list[str
 def told(*payloads: Event, end: Event = COMPLETED, **options: Any) -> list[str]:
     """Read what stands between a turn's first and last event; return its lines."""
     return read(CREATED, *payloads, end, **options)[1:-1]
+
+
+def deltas(*payloads: Event, name: str) -> list[Event]:
+    """Read a turn; return the events of one name about its items."""
+    reading = Reading()
+    reading.take(CREATED, *payloads)
+    events = [one.payload for one in reading.events if isinstance(one, Delta)]
+    return [one for one in events if one["type"] == f"response.{name}"]
+
+
+def closed_body(*payloads: Event) -> Event:
+    """Read a turn; return its first item as it was closed."""
+    reading = Reading()
+    reading.take(CREATED, *payloads)
+    return next(one.body for one in reading.events if isinstance(one, Closed))

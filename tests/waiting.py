@@ -42,7 +42,7 @@ class Clock:
         loop = asyncio.get_running_loop()
         self._time = loop.time
         self._ahead = 0.0
-        loop.time = lambda: self._time() + self._ahead  # type: ignore[method-assign]
+        loop.time = lambda: self._time() + self._ahead  # type: ignore[method-assign]  # the clock is set
 
     async def forward(self, seconds: float) -> None:
         self._ahead += seconds

@@ -28,6 +28,7 @@ async def model(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         for phase in ("startup", "shutdown"):
             await receive()
+            print(phase, flush=True)  # noqa: T201  for who waits until the worker serves
             await send({"type": f"lifespan.{phase}.complete"})
         return
     message = await receive()

@@ -7,7 +7,7 @@ from mcp.server.mcpserver.utilities.types import Image
 from painters import png
 from starlette.types import ASGIApp
 
-__all__ = ["build", "http_app"]
+__all__ = ["build", "http_app", "main"]
 
 
 def build() -> MCPServer:
@@ -29,5 +29,10 @@ def http_app() -> ASGIApp:
     return build().streamable_http_app()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve over stdio."""
     build().run("stdio")
+
+
+if __name__ == "__main__":
+    main()

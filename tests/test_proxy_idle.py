@@ -1,0 +1,37 @@
+"""Idle connections to the model server: used again at once, and given up long before servers close theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import aiohttp.connector
+import pytest
+from imagecall.middleware.proxy import ProxyApp
+from loopback import ask, http_scope, raw_server, read_request
+from test_proxy import OK, OK_MESSAGES
+
+_COMMON = 5
+"""Seconds after which uvicorn, Node and cpp-httplib close a connection."""
+_STALL = 2.5
+"""Seconds by which either side may be late."""
+
+
+@pytest.mark.parametrize(("idle", "connections"), [(0.0, 1), (_COMMON - _STALL, 2)])
+async def test_an_idle_connection_is_used_again_only_as_long_as_no_common_server_closes_it(
+    idle: float, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        while await read_request(reader):
+            writer.write(OK)
+
+    async with raw_server(serve) as url, aclosing(ProxyApp(url)) as app:
+        assert await ask(app, http_scope("/x")) == OK_MESSAGES
+        now = aiohttp.connector.monotonic
+        monkeypatch.setattr(aiohttp.connector, "monotonic", lambda: now() + idle)
+        assert await ask(app, http_scope("/x")) == OK_MESSAGES
+    assert opened == connections
