@@ -56,7 +56,7 @@ async def no_op(scope: Scope, receive: Receive, send: Send) -> None:
     async def sending(message: dict[str, object]) -> None:
         await send(message)
 
-    await bare(scope, receive, sending)  # type: ignore[arg-type]
+    await bare(scope, receive, sending)  # type: ignore[arg-type]  # its messages are dicts
 
 
 class _Painter:

