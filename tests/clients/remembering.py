@@ -55,7 +55,8 @@ class RememberingModel:
         data = json.dumps({**request, "input": items}).encode()
         await self._app(_resized(scope, len(data)), _once(data, receive), keep)
         response = _response(answer)
-        self._known[response.get("id", "")] = [*items, *response.get("output", [])]
+        if "id" in response:
+            self._known[response["id"]] = [*items, *response["output"]]
 
 
 async def _whole(receive: Receive) -> bytes:
