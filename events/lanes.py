@@ -20,6 +20,7 @@ from .wire import dumps
 
 __all__ = ["Lane"]
 
+_DELTA = re.compile(rb'"delta": ?')
 _NUMBER = re.compile(rb'"sequence_number": ?(\d+)(?=[,}])')
 
 
@@ -141,7 +142,7 @@ class Lane:
 
 def _shape(frame: bytes, text: bytes) -> tuple[_Shape, int] | None:
     """Take the text and the number out of a frame, if each stands there once, and in this order."""
-    places = [found.end() for found in re.finditer(rb'"delta": ?(?=%b)' % re.escape(text), frame)]
+    places = [found.end() for found in _DELTA.finditer(frame) if frame.startswith(text, found.end())]
     numbers = list(_NUMBER.finditer(frame))
     if len(places) != 1 or len(numbers) > 1:
         return None

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .response_object import REQUIRED, begun, ended_as, error_of
 from .sse import encode
-from .turn_events import Source
+from .turn_events import Source, TurnEnded
 from .usage import IMAGE_DETAILS, add_usage, full_usage
 from .wire import CLIENT_CALLS, EVENT_NAMES, dumps
 
@@ -25,35 +26,6 @@ _PREFIXES = {
     "function_call": "fc_ig",
     "image_generation_call": "ig",
 }
-
-_REQUIRED: dict[str, Any] = {
-    "instructions": None,
-    "metadata": {},
-    "model": "",
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "temperature": None,
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": None,
-}
-"""Keys without which some SDK rejects a response object."""
-
-_NOTHING_YET: dict[str, Any] = {
-    "object": "response",
-    "status": "in_progress",
-    "error": None,
-    "incomplete_details": None,
-    "output": [],
-    "usage": None,
-}
-"""How every response begins, also one whose first word is its last."""
-
-_NO_DETAILS = {"reason": "max_output_tokens"}
-"""By far the most frequent reason, where a server gives none: SDKs demand one."""
-
-NEUTRAL = "The model server failed to complete the response."
-"""All that a client is told of an upstream failure; the server's own words go to the log."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +63,7 @@ class ClientResponse:
         claim: Callable[[str], bool] = bool,
     ) -> None:
         self._echo = echo
-        self._defaults = {**_REQUIRED, **defaults}
+        self._defaults = {**REQUIRED, **defaults}
         self._new_id = new_id
         self._now = now
         self._stream = stream
@@ -139,12 +111,11 @@ class ClientResponse:
 
     def begin(self, response: Mapping[str, Any]) -> list[bytes]:
         """Send `created` and `in_progress`, made whole from a perhaps bare or empty response object."""
-        head = {**self._defaults, **_known(response, self._defaults), **_NOTHING_YET}
+        head = begun(response, self._defaults)
         identifier = self._response_id or head.get("id")
         created = head.get("created_at")
         head["id"] = identifier if isinstance(identifier, str) and identifier else self._new_id("resp")
         head["created_at"] = created if isinstance(created, int | float) else int(self._now())
-        head.pop("completed_at", None)
         self._head = {**head, **self._echo}
         return [
             self._frame({"type": name, "response": self._head})
@@ -226,38 +197,31 @@ class ClientResponse:
         if usage:
             self._tool_usage = add_usage(self._tool_usage or {}, full_usage(usage, IMAGE_DETAILS))
 
-    def error(self, code: str, told: str = "") -> bytes:
+    def error(self, ended: TurnEnded) -> bytes:
         """Send the `error` frame in both its shapes at once: SDKs read the nested one or the flat one."""
-        fields = {"type": "server_error", "code": code, "message": told or NEUTRAL, "param": None}
+        fields = {"type": "server_error", **error_of(ended), "param": None}
         return self._frame({**fields, "type": "error", "error": fields})
 
-    def end(
-        self, status: str, response: Mapping[str, Any], extra: Mapping[str, Any], code: str, told: str = ""
-    ) -> bytes:
+    def end(self, status: str, ended: TurnEnded) -> bytes:
         """Send the terminal event, and keep its response object in `final` and `told`.
 
-        A `cancelled` response ends with `response.failed`: the SDKs know no event of its own.
+        Args:
+            status: the response's. A `cancelled` one ends with `response.failed`: the SDKs know no event of
+                its own.
+            ended: how its last turn ended.
         """
-        whole = {**self._head, **_known(response, self._head), **self._echo, "object": "response"}
-        whole |= {"id": self._head["id"], "created_at": self._head["created_at"], "status": status}
-        whole["usage"] = self._usage
+        whole = {**ended_as(status, ended, self._head), **self._echo, "usage": self._usage}
+        whole |= {"id": self._head["id"], "created_at": self._head["created_at"]}
         if self._tool_usage is not None:
-            own = response.get("tool_usage")
+            own = ended.response.get("tool_usage")
             whole["tool_usage"] = {**(own if isinstance(own, dict) else {}), "image_gen": self._tool_usage}
-        whole["error"] = {"code": code, "message": told or NEUTRAL} if status == "failed" else None
-        details = response.get("incomplete_details")
-        if status == "incomplete":
-            whole["incomplete_details"] = details if isinstance(details, dict) else dict(_NO_DETAILS)
-        else:
-            whole["incomplete_details"] = None
-        whole.pop("output")
         self.told = {**whole, "output": [self._bodies[index] for index in sorted(self._bodies)]}
         items: list[bytes] = []
         for index in sorted(self._done):
             items += (b",", *self._done[index]) if items else self._done[index]
         self.final = (dumps(whole)[:-1], b',"output":[', *items, b"]}")
         event = "failed" if status == "cancelled" else status
-        return self._frame({"type": f"response.{event}", **extra}, b',"response":', *self.final, b"}")
+        return self._frame({"type": f"response.{event}", **ended.extra}, b',"response":', *self.final, b"}")
 
     def _own_id(self, kind: str, given: object) -> str:
         if not (isinstance(given, str) and given and given not in self._ids and self._claim(given)):
@@ -302,17 +266,3 @@ class ClientResponse:
         if not tail:
             return encode(name, dumps(payload))
         return b"".join((b"event: ", name, b"\ndata: ", dumps(payload)[:-1], *tail, b"\n\n"))
-
-
-def _known(response: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a response that say something: a null gives way to what is known."""
-    return {key: value for key, value in response.items() if _says(value, defaults.get(key), key in defaults)}
-
-
-def _says(value: object, known: object, expected: bool) -> bool:
-    """Tell whether a value may stand where something is known already: not what SDKs could not read."""
-    if value is None:
-        return not expected
-    if isinstance(known, str):
-        return isinstance(value, str) and bool(value)
-    return not isinstance(known, dict | list | bool) or isinstance(value, type(known))

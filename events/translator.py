@@ -77,8 +77,7 @@ class Translator:
         self._follow_up = FollowUp(lowered, self._calls, new_id, feedback, self._limits.max_turns)
         self._outbox = Outbox(stream=lowered.stream)
         self._frames = self._outbox.frames
-        self._told_end = False
-        self._told = ""
+        self._told_end: TurnEnded | None = None
         self._failed = False
         self._cancelled = False
         self._stopping = False
@@ -295,7 +294,7 @@ class Translator:
             self._outbox.act(Finish(None, failed=True, told=ended.told, stopping=self._stopping))
             return
         if not self._cancelled and not self._client.has_finished(self._calls.tool.item_type):
-            self._frames.append(self._client.error(ended.code, ended.told))
+            self._frames.append(self._client.error(ended))
             self._failed = not ended.response
         self._tell_end(ended)
         if ended.broken or self._eof:
@@ -306,15 +305,15 @@ class Translator:
         if wanted and self._client.lacks_message(self._calls.tool.item_type):
             self._frames += self._client.empty_message()
         status = self.status = "cancelled" if self._cancelled else ended.status
-        end = self._client.end(status, ended.response, ended.extra, ended.code, ended.told)
+        end = self._client.end(status, ended)
         if self._lowered.stream or not self._failed:  # else the client gets an error, and no response
             self._outbox.keep(self._record.response(self._client.told, self._follow_up.owed(self._turn)))
         self._frames.append(end)
-        self._told_end = True
-        self._told = ended.told
+        self._told_end = ended
 
     def _finish(self) -> None:
         self._finished = True
         if self._turn.sentinel and self._lowered.stream:
             self._frames.append(DONE)
-        self._outbox.act(Finish(self._client.final, self._failed, self._told, self._stopping))
+        assert self._told_end is not None, "the client is told the end first"
+        self._outbox.act(Finish(self._client.final, self._failed, self._told_end.told, self._stopping))

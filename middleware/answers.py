@@ -6,12 +6,13 @@ from starlette.types import Scope, Send
 
 from ..events.errors import RequestError
 from ..events.wire import dumps
+from .headers import Headers, header
+from .request_id import returned
 from .shutdown import STOPPING
+from .stored.safe import StoreError
 
 __all__ = [
-    "STORE_UNAVAILABLE",
-    "Headers",
-    "cors_headers",
+    "answer_headers",
     "error_body",
     "send_json",
     "send_request_error",
@@ -19,11 +20,6 @@ __all__ = [
     "send_store_error",
     "send_upstream_error",
 ]
-
-Headers = list[tuple[bytes, bytes]]
-
-STORE_UNAVAILABLE = "store_unavailable"
-"""The code of the error that tells of a store in trouble."""
 
 _FINAL = (b"x-should-retry", b"false")
 """Tells the official SDKs not to ask (and paint) again by themselves."""
@@ -38,12 +34,15 @@ def error_body(message: str, *, kind: str, param: str | None = None, code: str |
     return dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
 
 
-def cors_headers(scope: Scope, origins: tuple[str, ...]) -> Headers:
-    """Let a page of an allowed origin read an answer that no CORS middleware of the inner app sees."""
-    origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
-    if origin is None or not ("*" in origins or origin.decode("latin-1") in origins):
-        return []
-    return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+def answer_headers(scope: Scope, origins: tuple[str, ...]) -> Headers:
+    """Return what belongs into the head of an answer of our own: the request's name, and CORS.
+
+    A page of an allowed origin may read the answer, which no CORS middleware of the inner app sees.
+    """
+    origin = header(scope["headers"], b"origin")
+    if not origin or not ("*" in origins or origin.decode("latin-1") in origins):
+        return returned([])
+    return returned([(b"access-control-allow-origin", origin), (b"vary", b"Origin")])
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
@@ -65,9 +64,9 @@ async def send_stopping(send: Send, headers: Headers) -> None:
     await send_json(send, 503, body, [*headers, _SOON])
 
 
-async def send_store_error(send: Send, message: str, headers: Headers) -> None:
+async def send_store_error(send: Send, error: StoreError, headers: Headers) -> None:
     """Tell the client that the store is at fault. It may well ask again by itself: nothing was begun."""
-    body = error_body(message, kind="server_error", code=STORE_UNAVAILABLE)
+    body = error_body(str(error), kind="server_error", code=error.code)
     await send_json(send, 503, body, [*headers, _LATER])
 
 

@@ -14,14 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..events.errors import RequestError
 from ..events.wire import NestingError, loads
-from .answers import Headers, cors_headers, send_request_error, send_stopping, send_store_error
+from .answers import answer_headers, send_request_error, send_stopping, send_store_error
 from .backends.base import ImageBackend
 from .backends.routing import make_routing
 from .background.background import Background
 from .body import RequestBody, read_body
 from .creation import Creation, Prepared
 from .edits.artifacts import Artifacts
-from .request_id import identified, returned
+from .request_id import identified
 from .settings import Settings, load_settings
 from .shared import Shared
 from .shutdown import Shutdown
@@ -112,12 +112,17 @@ class ImageGenerationMiddleware:
         )
         self._background = Background()
         self._surface = Surface(app, self._stores, self._background, self.settings)
-        slots = asyncio.Semaphore(self.settings.concurrency)
-        folder = self.settings.artifact_dir
-        artifacts = Artifacts(folder) if folder else None
         self.shutdown = Shutdown(self.settings.shutdown_grace)
-        observing = telemetry or Telemetry()
-        shared = Shared(app, self.settings, self._routing, slots, self.shutdown, observing, artifacts)
+        folder = self.settings.artifact_dir
+        shared = Shared(
+            app=app,
+            settings=self.settings,
+            routing=self._routing,
+            slots=asyncio.Semaphore(self.settings.concurrency),
+            shutdown=self.shutdown,
+            telemetry=telemetry or Telemetry(),
+            artifacts=Artifacts(folder) if folder else None,
+        )
         self._creation = Creation(shared, self._stores, self._background, new_id=new_id, now=now)
         self._routes = Routes(self.settings.paths)
 
@@ -161,24 +166,24 @@ class ImageGenerationMiddleware:
             else:
                 await self._create(route, scope, receive, send)
         except StoreError as error:  # always before anything was sent
-            await send_store_error(send, str(error), self._own_headers(scope))
+            await send_store_error(send, error, answer_headers(scope, self.settings.cors_origins))
 
     async def _create(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
-        own_headers = self._own_headers(scope)
+        headers = answer_headers(scope, self.settings.cors_origins)
         try:
             body = await read_body(scope, receive, self.settings.max_body)
             prepared = await self._prepare(scope, body)
         except RequestError as error:
-            await send_request_error(send, error, own_headers)
+            await send_request_error(send, error, headers)
             return
         if prepared is None:
             await self._app(scope, body.replay(receive), send)
         elif self.shutdown.begun:
-            await send_stopping(send, own_headers)
+            await send_stopping(send, headers)
         elif route.kind == "derive":
             await self._creation.derive(prepared, scope, receive, send)
         else:
-            sink = (SSESink if prepared.stream else JSONSink)(send, own_headers)
+            sink = (SSESink if prepared.stream else JSONSink)(send, headers)
             await self._creation.run(prepared, scope, receive, send, sink)
 
     async def _prepare(self, scope: Scope, body: RequestBody) -> Prepared | None:
@@ -194,10 +199,6 @@ class ImageGenerationMiddleware:
         if not isinstance(request, dict):
             return None
         return await self._creation.prepare(scope, request)
-
-    def _own_headers(self, scope: Scope) -> Headers:
-        """Return what belongs into the head of an answer of our own."""
-        return returned(cors_headers(scope, self.settings.cors_origins))
 
     def _closing(self, receive: Receive) -> Receive:
         """Close what is open when the application shuts down."""

@@ -36,13 +36,14 @@ app = typer.Typer(
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
-Host = Annotated[str, typer.Option(help="The address to listen on.", envvar="IMAGECALL_HOST")]
-Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT", min=1, max=65535)]
 _INTERRUPTED = 130
 """The exit code after Ctrl+C, as shells have it."""
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+"""Of the demo's log: it has one user."""
 
+Host = Annotated[str, typer.Option(help="The address to listen on.", envvar="IMAGECALL_HOST")]
+Port = Annotated[int, typer.Option(help="The port to listen on.", envvar="IMAGECALL_PORT", min=1, max=65535)]
 Workers = Annotated[
     int,
     typer.Option(
@@ -68,7 +69,7 @@ def demo(
     port: Port = 8765,
 ) -> None:
     """Run everything on this machine: a language model, the middleware, a picture maker and a page."""
-    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    logging.basicConfig(format=_LOG_FORMAT, level=logging.WARNING)
     grace, served = load_settings({}).shutdown_grace, demo_app(model)
     listener, url = listening(host, port)
     typer.echo(f"Open {url}/ in a browser. Stop with Ctrl+C.")
@@ -108,7 +109,11 @@ def ask(
     prompt: Annotated[str, typer.Argument(help="What the picture shows, or what to change in it.")],
     *,
     url: Annotated[
-        str | None, typer.Option(help="An endpoint with the tool; left out, the embedded model is asked.")
+        str | None,
+        typer.Option(
+            help="An endpoint with the tool; left out, the embedded model is asked. IMAGECALL_API_KEY in the "
+            "environment is sent to it as a bearer token."
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write.")] = None,
     edit: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture to change.")] = None,

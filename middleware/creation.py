@@ -26,8 +26,10 @@ from .exchange import Exchange
 from .shared import Shared
 from .sinks import Sink
 from .stored.keeper import Keeper
+from .stored.lookup import conversation_id
 from .stored.opening import StoreOwner
 from .stored.owned_store import OwnedStore
+from .stored.settling import SettlingSink
 from .telemetry.response import ObservedResponse
 from .turns import rewritten_scope
 
@@ -83,11 +85,7 @@ class Creation:
         self._now = now
         self._limits = settings.limits()
         self._ids = ItemIds()
-        options = replace(
-            settings.lowering(backend=shared.routing.present),
-            workspace=settings.workspace_dir is not None,
-            fetch=bool(settings.fetch_hosts),
-        )
+        options = settings.lowering(backend=shared.routing.present)
         self._options = {kept: replace(options, background=kept) for kept in (True, False)}
         hosts, folder, most = settings.fetch_hosts, settings.workspace_dir, settings.max_image
         self._fetcher = Fetcher(hosts, max_bytes=most) if hosts else None
@@ -127,6 +125,8 @@ class Creation:
             await self._run_in_background(prepared, scope, receive, send, sink)
         else:
             keeper = _keeper(prepared, prepared.store) if prepared.store and lowered.keep else None
+            if keeper is None:
+                sink = _settling(prepared, sink)
             exchange = self._exchange(prepared, scope, receive, send, sink, keeper)
             await exchange.run(body)
 
@@ -215,3 +215,11 @@ def _keeper(prepared: Prepared, store: OwnedStore) -> Keeper:
     # In the background the events are logged as they come; an answer in JSON has none.
     logs = prepared.stream and not prepared.lowered.background
     return Keeper(store, prepared.request, prepared.known, logs=logs)
+
+
+def _settling(prepared: Prepared, sink: Sink) -> Sink:
+    """Let a response of which nothing is kept pay at least what its conversation owed."""
+    conversation = conversation_id(prepared.request)
+    if prepared.store is None or not prepared.known.owed or conversation is None:
+        return sink
+    return SettlingSink(sink, prepared.store, conversation)

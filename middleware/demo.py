@@ -22,9 +22,10 @@ from .asgi import ImageGenerationMiddleware
 from .backends.base import ImageBackend
 from .backends.scene import SceneBackend
 from .embedded.demo_recordings import DemoRecordings
-from .embedded.llm import LanguageModel, LanguageModelError, ToldChoice, available
+from .embedded.llm import LanguageModel, LanguageModelError, available
 from .embedded.scripted import scripted_app
 from .embedded.text_only import TextOnly
+from .embedded.told_choice import ToldChoice
 from .local import lifespan
 from .proxy import ProxyApp
 

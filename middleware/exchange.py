@@ -76,8 +76,8 @@ class Exchange:
         sink: Sink,
         *,
         observed: ObservedResponse,
-        keeper: Keeper | None = None,
-        pictures: Pictures | None = None,
+        keeper: Keeper | None,
+        pictures: Pictures,
     ) -> None:
         self._shared = shared
         self._scope = scope
@@ -104,15 +104,12 @@ class Exchange:
         async with asyncio.TaskGroup() as self._group:
             shared = self._shared
             self._runner = Runner(
-                shared.routing,
-                shared.slots,
-                shared.settings,
+                shared,
                 self._translator,
                 self._perform,
                 self._group,
                 observe=self._observed.picture,
                 pictures=self._pictures,
-                artifacts=shared.artifacts,
             )
             self._watcher = self._group.create_task(self._delivery.watch())
             clock = Clock(
@@ -161,7 +158,7 @@ class Exchange:
                 return
             if self._delivery.gone:
                 self._observed.client_left()
-                await self._abandon()
+                await self._let_go()
                 return
             if self._passed:
                 return
@@ -180,7 +177,7 @@ class Exchange:
         observed = self._observed.turn(scope, reader)
         self._turn = InnerTurn(self._shared.app, scope, body, reader, self._hear, self._delivery.stream)
         self._turns.append(self._turn)
-        self._turn.task = self._group.create_task(observed.around(self._run_turn(self._turn), self._turn))
+        self._turn.task = self._group.create_task(observed.around(self._run_turn, self._turn))
 
     async def _run_turn(self, turn: InnerTurn) -> None:
         await turn.run()
@@ -205,9 +202,9 @@ class Exchange:
                 await self._keeper.keep_log()
             self._closed = True
             await self._delivery.close(finish)
-        await self._abandon()
+        await self._let_go()
 
-    async def _abandon(self) -> None:
+    async def _let_go(self) -> None:
         """Nobody listens any more: stop the pictures at once, and the inner application after a grace."""
         self._runner.cancel()
         running = [turn.task for turn in self._turns if not turn.reader.ended]
@@ -268,7 +265,11 @@ class Exchange:
             await self._perform(lambda: self._translator.stop(STOPPING))
 
     def _stop_soon(self) -> None:
-        self._group.create_task(self.stop())
+        stopping = self.stop()
+        try:
+            self._group.create_task(stopping)
+        except RuntimeError:  # something has failed, and it is ending already
+            stopping.close()
 
     async def _fall_silent(self, told: str) -> None:
         self._turn.leave()

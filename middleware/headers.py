@@ -1,12 +1,16 @@
-"""Which headers a proxy hands on: all but those of one connection (RFC 9110, section 7.6.1)."""
+"""Headers as ASGI has them, and which of them a proxy hands on: all but those of one connection.
+
+See RFC 9110, section 7.6.1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["DIGESTS", "RawHeader", "end_to_end", "request_headers", "response_headers"]
+__all__ = ["DIGESTS", "Headers", "RawHeader", "end_to_end", "header", "request_headers", "response_headers"]
 
 RawHeader = tuple[bytes, bytes]
+Headers = list[RawHeader]
 
 DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
 """Checksums of a body (RFC 9530 and its forerunners); they are wrong once it is rewritten."""
@@ -26,6 +30,11 @@ _HOP_BY_HOP = frozenset(
 )
 # The server in front has answered `Expect` already; `Host` names the upstream, not us.
 _NOT_FORWARDED = frozenset({b"host", b"expect"})
+
+
+def header(headers: Iterable[RawHeader], name: bytes) -> bytes:
+    """Return the first value of a header, whose `name` is in small letters; b"" if there is none."""
+    return next((value for known, value in headers if known.lower() == name), b"")
 
 
 def request_headers(headers: Iterable[RawHeader]) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from typing import Any
 
 __all__ = ["Lifetime"]
@@ -26,7 +27,8 @@ class Lifetime:
         self._failure: Exception | None = cut_off
         self._settled = asyncio.Event()
         self._closing = asyncio.Event()
-        self._task = asyncio.create_task(self._own(manager))
+        # In no request's own context: what is opened by the first one serves all others.
+        self._task = asyncio.create_task(self._own(manager), context=Context())
 
     @property
     def over(self) -> bool:

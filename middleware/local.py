@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Scope
 
-from .answers import Headers
+from .headers import Headers
 
 __all__ = ["Answer", "lifespan", "post"]
 

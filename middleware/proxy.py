@@ -204,7 +204,7 @@ class ProxyApp:
             )
         except aiohttp.ClientError as error:
             if isinstance(error, aiohttp.WSServerHandshakeError) and error.status >= 400:
-                message = f"The model server at {self._upstream.origin} refused the WebSocket."
+                message = "The model server refused the WebSocket."
                 await _refuse(scope, send, error.status, message, "upstream_error", None)
             else:
                 await self._unreachable(scope, send, error)

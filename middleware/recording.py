@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from ..events.sse import KEEPALIVE
 from ..events.wire import dumps, loads
 from .asgi import ImageGenerationMiddleware
+from .headers import header
 from .local import post
 from .recorded import RecordedBackend, RecordedOrder, recorded_clock, recorded_ids
 from .replay import Chunks, Meta, RecordedTurn, Recording, ReplayApp, frame_by_frame
@@ -156,7 +157,7 @@ def _one_of(files: Iterable[str], stem: str) -> str | None:
 
 
 def _suffix(turn: RecordedTurn) -> str:
-    kind = next((value for name, value in turn.headers if name == b"content-type"), b"")
+    kind = header(turn.headers, b"content-type")
     return ".sse" if kind.lower().startswith(b"text/event-stream") else ".json"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..events.errors import RequestError
 from ..events.wire import loads
 from .answers import error_body, send_json
 from .body import read_body
@@ -130,10 +131,10 @@ class ReplayApp:
             await self._post(scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        data = (await read_body(scope, receive, _MAX_BODY)).data
         try:
+            data = (await read_body(scope, receive, _MAX_BODY)).data
             self.requests.append(loads(data or b""))
-        except ValueError:
+        except (RequestError, ValueError):
             await _fail(send, 400, "The request body must be JSON.")
             return
         asked, recorded = len(self.requests), len(self._turns)

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 from starlette.types import Scope
 
-from .answers import Headers
+from .headers import Headers, RawHeader
 
 __all__ = ["HEADER", "RequestIdFilter", "forwarded", "identified", "returned"]
 
@@ -40,7 +40,7 @@ def identified(scope: Scope, new_id: Callable[[str], str]) -> Iterator[None]:
         _request_id.reset(token)
 
 
-def forwarded(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def forwarded(headers: Iterable[RawHeader]) -> Headers:
     """Return the headers of a request to the model server, with the request's name in them."""
     kept = [*headers]
     name = _request_id.get().encode()
@@ -49,7 +49,7 @@ def forwarded(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     return [*(pair for pair in kept if pair[0].lower() != HEADER), (HEADER, name)]
 
 
-def returned(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def returned(headers: Iterable[RawHeader]) -> Headers:
     """Return the headers of an answer, with the request's name if they hold no other.
 
     A model server's own name for it stays: clients' SDKs show that one, and its operator knows it.

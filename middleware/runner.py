@@ -16,12 +16,10 @@ from ..events.tools.base import ToolCall, ToolError, ToolOutcome, ToolProgress
 from ..events.translator import Translator
 from .backends.base import Image, ImageError, ImageRequest
 from .backends.owner import BackendOwner
-from .backends.routing import Routing
 from .cancellation import from_outside
-from .edits.artifacts import Artifacts
 from .edits.pictures import Pictures
 from .images import conform, read_image, without_metadata
-from .settings import Settings
+from .shared import Shared
 from .telemetry.picture import ObservedPicture
 
 __all__ = ["Report", "Runner"]
@@ -39,42 +37,34 @@ class Runner:
     """The pictures of one response.
 
     Args:
-        routing: gives each picture its backend.
-        slots: bounds the pictures made at a time in this process.
-        settings: the limits.
+        shared: what all exchanges share: backends, slots, settings, and where pictures are also written.
         translator: is told of previews and results.
         report: calls the translator under the exchange's lock.
         group: the exchange's task group.
         observe: shows a picture to operators.
-        pictures: gets the pictures that edits start from; without it only those inside the request.
-        artifacts: where finished pictures are also written.
+        pictures: gets the pictures that edits start from.
     """
 
     def __init__(
         self,
-        routing: Routing,
-        slots: asyncio.Semaphore,
-        settings: Settings,
+        shared: Shared,
         translator: Translator,
         report: Report,
         group: asyncio.TaskGroup,
         *,
         observe: Callable[[ToolCall], ObservedPicture],
-        pictures: Pictures | None = None,
-        artifacts: Artifacts | None = None,
+        pictures: Pictures,
     ) -> None:
-        self._routing = routing
-        self._slots = slots
-        self._own_slots = asyncio.Semaphore(settings.concurrency_per_response)
-        self._settings = settings
+        self._routing = shared.routing
+        self._slots = shared.slots
+        self._settings = shared.settings
+        self._artifacts = shared.artifacts
+        self._own_slots = asyncio.Semaphore(self._settings.concurrency_per_response)
         self._translator = translator
         self._report = report
         self._group = group
         self._observe = observe
-        self._pictures = pictures or Pictures(
-            None, None, None, max_bytes=settings.max_image, max_pixels=settings.max_pixels
-        )
-        self._artifacts = artifacts
+        self._pictures = pictures
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, call: ToolCall) -> None:

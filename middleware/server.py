@@ -9,8 +9,9 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.supervisors.multiprocess import Process
 
-__all__ = ["Server"]
+__all__ = ["Config", "Server", "Worker"]
 
 _HEAD_START = 0.1
 """Seconds for WebSockets to say how their responses end: uvicorn waits for all but them."""
@@ -20,6 +21,24 @@ _STUBBORN = 10.0
 """Seconds for an application that does not care whether its client has gone; then it is cancelled."""
 
 
+class Config(uvicorn.Config):
+    """How a `Server` serves.
+
+    Args:
+        app: the application, or where it is to be imported from.
+        grace: seconds that the application needs at most to end what is open.
+        **options: of `uvicorn.Config`.
+
+    Attributes:
+        grace: seconds until what is still open is cut.
+    """
+
+    def __init__(self, app: ASGIApp | str, grace: float, **options: Any) -> None:
+        self.grace = grace + _FAREWELL
+        patience = math.ceil(self.grace + _STUBBORN)
+        super().__init__(app, timeout_graceful_shutdown=patience, **options)
+
+
 class Server(uvicorn.Server):
     """A uvicorn that ends open connections, when it stops, as if their clients had left.
 
@@ -27,15 +46,12 @@ class Server(uvicorn.Server):
     traceback in the log.
 
     Args:
-        app: the application.
-        grace: seconds that the application needs at most to end what is open.
-        **options: of `uvicorn.Config`.
+        config: how it serves.
     """
 
-    def __init__(self, app: ASGIApp, grace: float, **options: Any) -> None:
-        self._grace = grace + _FAREWELL
-        patience = math.ceil(self._grace + _STUBBORN)
-        super().__init__(uvicorn.Config(app, timeout_graceful_shutdown=patience, **options))
+    def __init__(self, config: Config) -> None:
+        self._grace = config.grace
+        super().__init__(config)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, and wait for what is open, within bounds. A second Ctrl+C means at once."""
@@ -50,3 +66,15 @@ class Server(uvicorn.Server):
     def _cut(self) -> None:
         for connection in [*self.server_state.connections]:
             connection.transport.abort()
+
+
+class Worker(Process):
+    """One of several processes, with such a server in it. Its `config` is a `Config`."""
+
+    @property
+    def server(self) -> uvicorn.Server:
+        """The server, in the worker's own process."""
+        if self._server is None:
+            assert isinstance(self.config, Config)
+            self._server = Server(self.config)
+        return self._server

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import socket
 from collections.abc import Mapping
 from typing import Any
 
-import uvicorn
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors import multiprocess
 
 from .asgi import ImageGenerationMiddleware
 from .health import Health
 from .logs import LogFormat, log_config
 from .proxy import ProxyApp
-from .server import Server
+from .server import Config, Server, Worker
 from .settings import Settings
 from .telemetry.flushing import Flushing
 
@@ -25,8 +24,8 @@ __all__ = ["listening", "serve_one", "serve_several", "upstream_app", "uvicorn_o
 
 _UPSTREAM = "IMAGECALL_UPSTREAM"
 
-_FAREWELL = 1.0
-"""Seconds after the grace in which a worker's clients take in the end of what they read."""
+_FOR_PAGES = ("retry-after", "x-request-id", "x-should-retry")
+"""Headers of an answer that clients in a browser look at."""
 
 
 def upstream_app(upstream: str, settings: Mapping[str, Any]) -> tuple[Health, Settings]:
@@ -47,7 +46,21 @@ def upstream_app(upstream: str, settings: Mapping[str, Any]) -> tuple[Health, Se
         "backend": served.check_backend,
         "store": served.check_store,
     }
-    return Health(served, checks), served.settings
+    return Health(_open_to_pages(served), checks), served.settings
+
+
+def _open_to_pages(served: ImageGenerationMiddleware) -> ASGIApp:
+    """Let pages of the named origins ask: a model server of one's own seldom does so itself."""
+    origins = served.settings.cors_origins
+    if not origins:
+        return served
+    return CORSMiddleware(
+        served,
+        allow_origins=origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=_FOR_PAGES,
+    )
 
 
 def worker_app() -> ASGIApp:
@@ -80,7 +93,7 @@ def serve_one(app: ASGIApp, listener: socket.socket, grace: float, **options: An
         grace: seconds that open streams have then.
         **options: of `uvicorn.Config`.
     """
-    server = Server(app, grace, **options)
+    server = Server(Config(app, grace, **options))
     with listener, contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
@@ -106,16 +119,17 @@ def serve_several(
     # Each worker is a new interpreter and reads them again from its environment.
     os.environ[_UPSTREAM] = upstream
     os.environ.update({f"IMAGECALL_{name.upper()}": value for name, value in given.items()})
-    config = uvicorn.Config(
+    config = Config(
         "imagecall.middleware.serving:worker_app",
+        settings.shutdown_grace,
         factory=True,
         workers=workers,
         log_config=log_config(log_format),
-        timeout_graceful_shutdown=math.ceil(settings.shutdown_grace + _FAREWELL),
         **uvicorn_options(settings),
     )
+    multiprocess.Process = Worker  # type: ignore[misc]  # the only way to give them a server
     with listener:
-        Multiprocess(config, sockets=[listener]).run()
+        multiprocess.Multiprocess(config, sockets=[listener]).run()
 
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:

@@ -183,7 +183,9 @@ class Settings(BaseSettings):
         default=False, description="Unknown arguments of the model are an error told to it, not dropped."
     )
     cors_origins: Names = Field(
-        default=(), description="Origins (or *) that may read this middleware's own error answers."
+        default=(),
+        description="Origins (or *) whose pages may read this middleware's own error answers; in "
+        "`imagecall serve`, that may ask at all.",
     )
     keepalive: NonNegativeFloat = Field(
         default=15.0,
@@ -277,7 +279,13 @@ class Settings(BaseSettings):
 
     def lowering(self, *, backend: bool) -> LoweringOptions:
         """Return what lowering needs; `backend` tells whether pictures can be made."""
-        return LoweringOptions(forced_choice=self.forced_choice, models=self.models, backend=backend)
+        return LoweringOptions(
+            forced_choice=self.forced_choice,
+            models=self.models,
+            backend=backend,
+            workspace=self.workspace_dir is not None,
+            fetch=bool(self.fetch_hosts),
+        )
 
 
 def load_settings(given: dict[str, Any]) -> Settings:

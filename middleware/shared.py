@@ -18,7 +18,17 @@ __all__ = ["Shared"]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Parts that live as long as the middleware."""
+    """Parts that live as long as the middleware.
+
+    Attributes:
+        app: the inner application.
+        settings: all of them.
+        routing: gives each picture its backend.
+        slots: bounds the pictures made at a time in this process.
+        shutdown: tells when the server stops.
+        telemetry: where spans and measurements go.
+        artifacts: where finished pictures are also written; None for nowhere.
+    """
 
     app: ASGIApp
     settings: Settings

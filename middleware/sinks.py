@@ -12,10 +12,10 @@ from typing import Protocol
 from starlette.types import Send
 
 from ..events.actions import Finish
-from ..events.response import NEUTRAL
+from ..events.response_object import NEUTRAL
 from ..events.sse import KEEPALIVE
-from .answers import Headers, send_json, send_stopping, send_upstream_error
-from .headers import DIGESTS
+from .answers import send_json, send_stopping, send_upstream_error
+from .headers import DIGESTS, Headers, header
 
 __all__ = ["JSONSink", "SSESink", "Sink"]
 
@@ -70,7 +70,7 @@ class SSESink:
 
     def head(self, status: int, headers: Headers) -> None:
         """Keep the head, with what a body of our own needs instead of what was said of the old one."""
-        kind = _content_type(headers)
+        kind = header(headers, b"content-type")
         kept = [pair for pair in headers if pair[0].lower() not in _REWRITTEN]
         names = {name.lower() for name, _ in kept}
         stream = kind if kind.startswith(b"text/event-stream") else b"text/event-stream; charset=utf-8"
@@ -140,7 +140,3 @@ async def _send_failure(send: Send, finish: Finish, headers: Headers) -> None:
         await send_stopping(send, headers)
     else:
         await send_upstream_error(send, finish.told or NEUTRAL, headers)
-
-
-def _content_type(headers: Headers) -> bytes:
-    return next((value for name, value in headers if name.lower() == b"content-type"), b"")

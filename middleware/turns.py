@@ -12,8 +12,7 @@ from starlette.types import ASGIApp, Message, Scope
 from ..events.actions import Action
 from ..events.translator import Translator
 from ..events.turn_events import TurnEnded
-from .answers import Headers
-from .headers import DIGESTS
+from .headers import DIGESTS, Headers, header
 from .request_id import forwarded
 
 __all__ = ["InnerTurn", "TurnReader", "rewritten_scope", "turn_scope"]
@@ -93,11 +92,11 @@ class TurnReader:
         if not 200 <= status < 300:
             self.mode = "passed" if self.number == 1 else "refused"
             return
-        if self._header(b"content-encoding").lower() in _PACKED:  # or only said to be so
+        if header(headers, b"content-encoding").lower() in _PACKED:  # or only said to be so
             self._translator.notes.append(
                 "the model server's answer is compressed, though it was asked not to compress"
             )
-        if self._header(b"content-type").lower().startswith(b"text/event-stream"):
+        if header(headers, b"content-type").lower().startswith(b"text/event-stream"):
             self.mode = "stream"
         else:
             self.mode = "whole"
@@ -136,12 +135,9 @@ class TurnReader:
 
     def _retry_after(self) -> float | None:
         try:
-            return max(0.0, float(self._header(b"retry-after")))
+            return max(0.0, float(header(self.headers, b"retry-after")))
         except ValueError:  # a date, or nothing
             return None
-
-    def _header(self, name: bytes) -> bytes:
-        return next((value for key, value in self.headers if key.lower() == name), b"")
 
 
 class InnerTurn:

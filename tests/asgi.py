@@ -11,6 +11,7 @@ from typing import Any
 
 from driving import NOW
 from imagecall.middleware import ImageGenerationMiddleware
+from imagecall.middleware.headers import Headers
 from model_server import HOSTED
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from waiting import News, no_hanging
@@ -18,8 +19,6 @@ from waiting import News, no_hanging
 __all__ = ["Client", "ask", "conversation", "draw", "lifespan", "middleware", "post"]
 
 Json = dict[str, Any]
-
-Headers = list[tuple[bytes, bytes]]
 
 
 def counted() -> Callable[[str], str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from imagecall.events.response import ClientResponse
 from imagecall.events.sse import payload_of
+from imagecall.events.turn_events import TurnEnded
 from transcript import Event, encode
 
 __all__ = ["UPSTREAM", "WHOLE", "client", "ending", "final", "read", "source"]
@@ -68,5 +69,5 @@ def final(response: ClientResponse) -> Event:
 
 
 def ending(response: ClientResponse, status: str = "completed", **told: Any) -> Event:
-    whole: Event = read(response.end(status, told, {}, "server_error"))["response"]
+    whole: Event = read(response.end(status, TurnEnded(status, told)))["response"]
     return whole

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from loopback import STREAM, piece, read_request
+from loopback import STREAM, json_answer, piece, read_request, reset
 from model_server import KITE_TURNS, whole
 from raw_client import RawClient
 from waiting import News, settle
@@ -60,9 +59,7 @@ class Link:
 
     def reset(self) -> None:
         """Break the connection off with a RST."""
-        link = self._writer.get_extra_info("socket")
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self._writer.transport.abort()
+        reset(self._writer)
 
     def close(self) -> None:
         """Close the connection in good order."""
@@ -137,8 +134,7 @@ def answering_json(body: bytes, status: bytes = b"200 OK", more: bytes = b"") ->
     """Answer with a whole body that is said to be JSON."""
 
     async def answer(link: Link) -> None:
-        head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n"
-        await link.say(head % (status, len(body), more) + body)
+        await link.say(json_answer(body, status, more))
 
     return answer
 
@@ -221,6 +217,6 @@ class FaultyServer:
                 return
             self.asked.append(link.asked)
             self._news.tell()
-            link.client = self.client  # type: ignore[assignment]  where a deed waits for it, there is one
+            link.client = self.client  # type: ignore[assignment]  # where a deed waits for it, there is one
             deed = self._deeds.pop(0) if self._deeds else self._otherwise
             await deed(link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -22,9 +23,11 @@ __all__ = [
     "body_message",
     "body_of",
     "http_scope",
+    "json_answer",
     "piece",
     "raw_server",
     "read_request",
+    "reset",
     "uvicorn_server",
 ]
 
@@ -78,6 +81,13 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
         return head + await reader.readuntil(b"0\r\n\r\n")
     length = next((int(line[15:]) for line in fields if line.startswith(b"content-length:")), 0)
     return head + await reader.readexactly(length)
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Break a connection off with a RST."""
+    link = writer.get_extra_info("socket")
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 def answering(*answers: bytes, seen: list[bytes] | None = None) -> Serve:
@@ -190,6 +200,12 @@ def body_of(messages: Iterable[Message]) -> bytes:
 def piece(body: bytes) -> bytes:
     """Frame one chunk of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(body), body)
+
+
+def json_answer(body: bytes, status: bytes = b"200 OK", more: bytes = b"") -> bytes:
+    """Write a whole answer that is said to be JSON; `more` are further lines of its head."""
+    head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n"
+    return head % (status, len(body), more) + body
 
 
 def body_message(body: bytes) -> Message:

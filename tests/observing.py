@@ -72,9 +72,9 @@ class Observatory:
         for resource in data.resource_metrics if data else ():
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
-                    counts = isinstance(metric.data, Histogram)
+                    said = "count" if isinstance(metric.data, Histogram) else "value"
                     found[f"{metric.name} {metric.unit}"] = [
-                        (dict(point.attributes or {}), point.count if counts else point.value)  # type: ignore[union-attr]
+                        (dict(point.attributes or {}), getattr(point, said))
                         for point in metric.data.data_points
                     ]
         return found

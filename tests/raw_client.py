@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import struct
 from contextlib import suppress
 from typing import Any, Literal
 
+from loopback import reset
 from model_server import HOSTED
 from rules import check_response, check_stream, read_events
 from waiting import News
@@ -77,9 +77,9 @@ class RawClient:
 
     def leave(self, how: Literal["close", "reset"] = "close") -> None:
         if how == "reset":
-            link = self.writer.get_extra_info("socket")
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+            reset(self.writer)
+        else:
+            self.writer.transport.abort()
 
     # -- what it was told ----------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from item_rules import CLIENT_CALLS, is_int, plain_name
@@ -23,24 +24,25 @@ _IMAGE_FIELDS = ["revised_prompt", "action", "background", "output_format", "qua
 _IMAGE_SCHEMA = {"id", "type", "status", "result", "error", "svg_usage", *_IMAGE_FIELDS}
 
 
+@dataclass(frozen=True, slots=True)
 class Expect:
-    """What the caller knows about the request: the keyword arguments of `check_stream`."""
+    """What the caller knows about the request.
 
-    def __init__(
-        self,
-        tools: Sequence[Json] | None = None,
-        tool_choice: Any = None,
-        internal_names: Collection[str] = ("image_generation",),
-        client_functions: Collection[str] = (),
-        json_text: bool = False,
-        native_images: bool = False,
-    ) -> None:
-        self.tools = tools
-        self.tool_choice = tool_choice
-        self.internal_names = internal_names
-        self.client_functions = client_functions
-        self.json_text = json_text
-        self.native_images = native_images
+    Attributes:
+        tools: the client's own declaration, which each response object must echo unchanged.
+        tool_choice: the client's own choice, echoed likewise.
+        internal_names: names under which the hosted tool was hidden from the client.
+        client_functions: names of functions that the client declared itself.
+        json_text: the client asked for JSON text, so that no message is made up behind a picture.
+        native_images: the model server made the pictures itself, and left out what it did not know.
+    """
+
+    tools: Sequence[Json] | None = None
+    tool_choice: Any = None
+    internal_names: Collection[str] = ("image_generation",)
+    client_functions: Collection[str] = ()
+    json_text: bool = False
+    native_images: bool = False
 
     def is_internal(self, name: Any) -> bool:
         if not isinstance(name, str) or name in self.client_functions:

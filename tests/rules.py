@@ -10,7 +10,7 @@ valid.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from item_rules import EVENT_TYPES, TERMINAL, check_item, is_int
@@ -31,28 +31,14 @@ _OPENING = ["response.created", "response.in_progress"]
 _UNINDEXED = {*_LIFECYCLE, "error", *(name for name in EVENT_TYPES if name.startswith("response.audio."))}
 
 
-def check_stream(
-    body: bytes,
-    *,
-    tools: Sequence[Json] | None = None,
-    tool_choice: Any = None,
-    internal_names: Collection[str] = ("image_generation",),
-    client_functions: Collection[str] = (),
-    json_text: bool = False,
-    native_images: bool = False,
-) -> list[str]:
+def check_stream(body: bytes, **facts: Any) -> list[str]:
     """Tell what is wrong with a whole stream, in one sentence per broken rule.
 
     Args:
         body: everything the client received.
-        tools: the client's own declaration, which each response object must echo unchanged.
-        tool_choice: the client's own choice, echoed likewise.
-        internal_names: names under which the hosted tool was hidden from the client.
-        client_functions: names of functions that the client declared itself.
-        json_text: the client asked for JSON text, so that no message is made up behind a picture.
-        native_images: the model server made the pictures itself, and left out what it did not know.
+        **facts: about the request; see `Expect`.
     """
-    expect = Expect(tools, tool_choice, internal_names, client_functions, json_text, native_images)
+    expect = Expect(**facts)
     events, wrong = _read(body)
     if not events:
         return [*wrong, "There is no event at all."]
@@ -74,7 +60,7 @@ def check_beginning(body: bytes, **facts: Any) -> list[str]:
 
     Args:
         body: what the client received until then; the frame in whose midst it left does not count.
-        **facts: the keyword arguments of `check_stream`.
+        **facts: about the request; see `Expect`.
     """
     read = body[: body.rfind(b"\n\n") + 2] if b"\n\n" in body else b""
     events, wrong = _read(read) if read else ([], [])
@@ -90,20 +76,11 @@ def check_beginning(body: bytes, **facts: Any) -> list[str]:
     return wrong + _check_events(events, expect)
 
 
-def check_response(
-    response: Any,
-    *,
-    tools: Sequence[Json] | None = None,
-    tool_choice: Any = None,
-    internal_names: Collection[str] = ("image_generation",),
-    client_functions: Collection[str] = (),
-    json_text: bool = False,
-    native_images: bool = False,
-) -> list[str]:
-    """Tell what is wrong with a finished response object; the arguments are those of `check_stream`."""
+def check_response(response: Any, **facts: Any) -> list[str]:
+    """Tell what is wrong with a finished response object; for the `facts` see `Expect`."""
     if not isinstance(response, dict):
         return ["The response is not a JSON object."]
-    expect = Expect(tools, tool_choice, internal_names, client_functions, json_text, native_images)
+    expect = Expect(**facts)
     wrong = list(_guarded(check_object(response, expect)))
     if f"response.{response.get('status')}" not in TERMINAL:
         wrong.append(f"The status of a finished response is {response.get('status')!r}.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from faulty_server import CALL, cut_at
 from images_api import b64
-from loopback import STREAM, piece, raw_server, read_request
+from loopback import STREAM, json_answer, piece, raw_server, read_request
 from model_server import HOSTED, KITE_TURNS, whole
 from painters import png
 from raw_client import KEY, RawClient
@@ -61,9 +61,7 @@ async def model_server(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
                 case _ if body["stream"]:
                     said = STREAM + piece(text if second else CALL) + b"0\r\n\r\n"
                 case _:
-                    answer = whole(KITE_TURNS[second])
-                    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-                    said = head % len(answer) + answer
+                    said = json_answer(whole(KITE_TURNS[second]))
             writer.write(said)
             await writer.drain()
 
@@ -89,8 +87,7 @@ class PictureServer:
                 if not self.quick:
                     await self._wait(reader)
                 body = json.dumps({"created": 1, "data": [{"b64_json": b64(png("kite"))}]}).encode()
-                head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-                writer.write(head % len(body) + body)
+                writer.write(json_answer(body))
                 await writer.drain()
 
     async def _wait(self, reader: asyncio.StreamReader) -> None:

@@ -30,6 +30,7 @@ class Endpoint:
 
     def __init__(self, backend: Any = None) -> None:
         self.asked: list[Any] = []
+        self.keys: list[bytes | None] = []
         self._app = ImageGenerationMiddleware(scripted_app(), backend or Painter())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,6 +40,8 @@ class Endpoint:
                 self.asked.append(json.loads(message["body"]))
             return message
 
+        if scope["type"] == "http":
+            self.keys.append(dict(scope["headers"]).get(b"authorization"))
         await self._app(scope, kept, send)
 
 
@@ -85,6 +88,14 @@ def test_no_picture_is_written_over_when_no_name_is_given(
     assert Path("picture.png").read_bytes() == b"mine"
     assert Path("picture-1.png").read_bytes() == png("a red cat")
     assert capsys.readouterr() == ("picture-1.png\n", "")
+
+
+def test_an_endpoints_key_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    with serve(endpoint := Endpoint()) as url:
+        assert run(monkeypatch, "ask", "a red cat", "--url", url) == 0
+        monkeypatch.setenv("IMAGECALL_API_KEY", "sk-mine")
+        assert run(monkeypatch, "ask", "a red cat", "--url", url) == 0
+    assert endpoint.keys == [None, b"Bearer sk-mine"]
 
 
 def test_every_picture_of_the_answer_is_kept(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
+from typing import Self
 
 import pytest
 from asgi import ask, conversation, draw, lifespan, middleware
@@ -28,6 +30,22 @@ async def test_a_backend_is_opened_once_and_closed_at_shutdown_by_the_same_task(
         assert (len(studio.opened), studio.closed) == (1, [])
     assert studio.closed == studio.opened
     assert studio.opened[0] is not asyncio.current_task()
+
+
+async def test_what_outlives_a_request_knows_nothing_of_the_one_that_opened_it() -> None:
+    request, seen = ContextVar("request", default=""), []
+
+    class Watching(Studio):
+        async def __aenter__(self) -> Self:
+            seen.append(request.get())
+            return await super().__aenter__()
+
+    app = middleware(ModelServer(*KITE_TURNS), Watching())
+    async with lifespan(app):
+        token = request.set("the first one")
+        await ask(app, draw(), owners=1)
+        request.reset(token)
+    assert seen == [""]
 
 
 async def test_shutdown_without_a_picture_opens_nothing() -> None:

@@ -173,7 +173,7 @@ async def test_a_refused_handshake_is_refused_with_the_same_status() -> None:
     assert (body["type"], body["more_body"]) == ("websocket.http.response.body", False)
     assert json.loads(body["body"]) == {
         "error": {
-            "message": f"The model server at {url} refused the WebSocket.",
+            "message": "The model server refused the WebSocket.",
             "type": "upstream_error",
             "param": None,
             "code": None,

@@ -170,6 +170,30 @@ async def test_a_conversation_is_given_what_it_waits_for_once_also_by_a_request_
     assert {first["conversation"], second["conversation"]["id"], third["conversation"]["id"]} == {"conv_1"}
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_conversation_is_given_what_it_waits_for_once_also_by_what_nobody_may_keep(
+    stream: bool,
+) -> None:
+    server = ModelServer(
+        frames(painting("a kite"), oslo(1)),
+        Answer([b"{}"], 429, JSON),
+        Answer(saying("Rain.")) if stream else Answer([whole(saying("Rain."))], headers=JSON),
+        *BLUE_TURNS,
+    )
+    painter = Painter()
+    app = middleware(server, painter)
+    await ask(app, draw(conversation="conv_1", tools=[HOSTED, WEATHER]))
+    given = [{"type": "function_call_output", "call_id": "call_fc_o", "output": "rain"}]
+    unkept = {"conversation": "conv_1", "store": False, "stream": stream, "input": given}
+    assert (await ask(app, {"model": "m", **unkept})).status == 429
+    client = await ask(app, {"model": "m", **unkept})
+    assert (final(client) if stream else client.json)["status"] == "completed"
+    await ask(app, draw(input="Make it blue.", conversation="conv_1"))
+    sent = [kinds(one.json["input"]) for one in server.asked[1:4]]
+    assert sent == [["function_call_output"] * 2, ["function_call_output"] * 2, []]
+    assert len(painter.asked[1].images) == 1
+
+
 async def test_a_picture_that_the_user_sent_stays_in_reach_of_the_next_turn() -> None:
     server = ModelServer(saying("A kite."), *BLUE_TURNS)
     painter = Painter()

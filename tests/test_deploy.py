@@ -44,7 +44,7 @@ def variables(of: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("of", ["Dockerfile", "compose", "kubernetes"])
 def test_every_variable_is_one_that_serve_reads(of: str) -> None:
-    serving = typer.main.get_command(command).commands["serve"]  # type: ignore[attr-defined]
+    serving = typer.main.get_group(command).commands["serve"]
     known = {option.envvar for option in serving.params if option.envvar}
     known |= {f"IMAGECALL_{name.upper()}" for name in Settings.model_fields}
     assert variables(of)

@@ -60,8 +60,8 @@ def places(node: ast.AST, positions: dict[str, int]) -> Iterator[ast.AST | None]
                 yield from node.args[positions[name] : positions[name] + 1]
         case ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
             named = [*arguments.posonlyargs, *arguments.args]
-            defaults = [*zip(named[-len(arguments.defaults) :], arguments.defaults, strict=False)]
-            defaults += [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]  # type: ignore[arg-type]
+            named = [*named[len(named) - len(arguments.defaults) :], *arguments.kwonlyargs]
+            defaults = zip(named, [*arguments.defaults, *arguments.kw_defaults], strict=True)
             yield from (default for argument, default in defaults if argument.arg == "code")
         case ast.Assign(value=ast.Subscript()):
             pass  # a code that is read

@@ -128,8 +128,9 @@ async def test_a_server_with_nothing_open_ends_at_once(
     tried("a stopping server")
 
 
-async def test_what_is_not_ours_is_cut_without_a_word(unused_tcp_port: int) -> None:
-    async with running(SERVED, unused_tcp_port, PictureServer()) as server:
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--store", "none")], ids=["one", "workers"])
+async def test_what_is_not_ours_is_cut_without_a_word(options: tuple[str, ...], unused_tcp_port: int) -> None:
+    async with running(SERVED, unused_tcp_port, PictureServer(), *options) as server:
         request = {"model": "text", "input": "Hello.", "stream": True}
         client = await server.ask(request)
         await client.heard(b"output_text.delta")

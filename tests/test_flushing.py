@@ -75,4 +75,4 @@ async def test_an_application_that_does_not_start_is_not_flushed() -> None:
         raise ValueError("no lifespan")
 
     with pytest.raises(ValueError, match="no lifespan"):
-        await Flushing(app)({"type": "lifespan"}, app, app)  # type: ignore[arg-type]
+        await Flushing(app)({"type": "lifespan"}, app, app)  # type: ignore[arg-type]  # nobody calls these

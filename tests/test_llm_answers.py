@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 from imagecall.events.tools.feedback import feedback
 from imagecall.events.tools.image_generation import Declaration, ImageGeneration
-from imagecall.middleware.embedded.llm import LanguageModel, ToldChoice, available
+from imagecall.middleware.embedded.llm import LanguageModel, available
+from imagecall.middleware.embedded.told_choice import ToldChoice
 from imagecall.middleware.local import lifespan, post
 from imagecall.middleware.proxy import ProxyApp
 from parts import require

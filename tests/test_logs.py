@@ -19,11 +19,17 @@ from observing import Observatory
 
 @pytest.fixture
 def root() -> Iterator[logging.Logger]:
+    """Loggers as a new process has them, whatever a uvicorn in this one has set; in the end as they were."""
     logger = logging.getLogger()
-    handlers, level = logger.handlers[:], logger.level
+    loggers = [logger, logging.getLogger("uvicorn"), logging.getLogger("uvicorn.access")]
+    before = [(one, one.handlers[:], one.level, one.propagate) for one in loggers]
+    for one in loggers[1:]:
+        one.handlers[:], one.propagate = [], True
+        one.setLevel(logging.NOTSET)
     yield logger
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
+    for one, handlers, level, propagate in before:
+        one.handlers[:], one.propagate = handlers, propagate
+        one.setLevel(level)
 
 
 def configured(kind: LogFormat) -> io.StringIO:

@@ -178,9 +178,8 @@ async def test_an_id_of_somebody_else_an_inner_one_and_a_gone_one_are_refused_in
         )
 
 
-async def test_a_response_that_the_store_has_lost_is_left_to_the_model_server(
-    store: Store, mine: OwnedStore, yours: OwnedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def lose_responses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a store keep everything but responses."""
     put = store.put
 
     async def fails(key: str, value: bytes, *, ttl: float) -> None:
@@ -189,11 +188,26 @@ async def test_a_response_that_the_store_has_lost_is_left_to_the_model_server(
         await put(key, value, ttl=ttl)
 
     monkeypatch.setattr(store, "put", fails)
+
+
+async def test_a_response_that_the_store_has_lost_is_left_to_the_model_server(
+    store: Store, mine: OwnedStore, yours: OwnedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_responses(store, monkeypatch)
     await mine.keep_response(response())
     assert await mine.response("resp_1") is None
     assert await mine.known({"previous_response_id": "resp_1"}) == Known()
     for owned, name in ((yours, "resp_1"), (mine, "resp_inner")):
         assert (await refusal(owned.response(name)))[0] == 404
+
+
+async def test_a_response_in_the_background_that_the_store_has_lost_is_gone_since_nobody_else_knew_it(
+    store: Store, mine: OwnedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_responses(store, monkeypatch)
+    await mine.keep_response(response(background=True))
+    assert (await refusal(mine.response("resp_1")))[0] == 404
+    assert (await refusal(mine.known({"previous_response_id": "resp_1"})))[0] == 404
 
 
 async def test_too_many_references_are_refused_before_the_store_is_asked(

@@ -107,6 +107,14 @@ async def test_a_compressed_request_is_read() -> None:
     assert app.requests == [{"a": 1}]
 
 
+async def test_a_request_in_a_coding_that_is_not_read_is_no_json() -> None:
+    messages = await ask(ReplayApp([TURN]), http_scope(headers=[(b"content-encoding", b"br")]), b"{}")
+    assert (messages[0]["status"], json.loads(body_of(messages))) == (
+        400,
+        envelope("The request body must be JSON."),
+    )
+
+
 async def test_a_replay_knows_no_websockets() -> None:
     with pytest.raises(NotImplementedError, match="no ASGI scope of type 'websocket'"):
         await ReplayApp([])({"type": "websocket"}, asyncio.Queue().get, asyncio.Queue().put)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from client_response import UPSTREAM, WHOLE, client, ending, final, read
-from imagecall.events.response import NEUTRAL, ClientResponse, Slot
+from imagecall.events.response import ClientResponse, Slot
+from imagecall.events.response_object import NEUTRAL
+from imagecall.events.turn_events import TurnEnded
 from transcript import Event, event
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -92,7 +94,7 @@ def test_the_end_has_the_last_servers_fields_and_the_clients_own() -> None:
         "output": [{"type": "message"}],
         "completed_at": 9,
     }
-    frame = response.end("completed", told, {"timings": {"ms": 1}}, "x")
+    frame = response.end("completed", TurnEnded("completed", told, {"timings": {"ms": 1}}))
     expected = {**WHOLE, "status": "completed", "model": "m2", "completed_at": 9}
     assert read(frame) == event("completed", response=expected, timings={"ms": 1}, sequence_number=2)
     assert final(response) == expected
@@ -160,7 +162,7 @@ def test_what_backends_spent_stands_beside_what_the_server_says_of_other_tools()
 def test_a_failure_is_told_in_neutral_words_flat_and_nested() -> None:
     response = client()
     error = {"type": "server_error", "code": "rate_limit_exceeded", "message": NEUTRAL, "param": None}
-    assert read(response.error("rate_limit_exceeded")) == {
+    assert read(response.error(TurnEnded("failed", {}, code="rate_limit_exceeded"))) == {
         "type": "error",
         "error": error,
         "code": "rate_limit_exceeded",
@@ -169,7 +171,7 @@ def test_a_failure_is_told_in_neutral_words_flat_and_nested() -> None:
         "sequence_number": 2,
     }
     told = {"error": {"code": "x", "message": "at 10.0.0.7"}, "incomplete_details": {"reason": "x"}}
-    ended = read(response.end("failed", told, {}, "rate_limit_exceeded"))["response"]
+    ended = read(response.end("failed", TurnEnded("failed", told, code="rate_limit_exceeded")))["response"]
     assert ended["error"] == {"code": "rate_limit_exceeded", "message": NEUTRAL}
     assert ended["incomplete_details"] is None
 
@@ -191,6 +193,6 @@ def test_a_client_that_wants_no_stream_costs_no_frames_and_gets_the_same_object(
         slot, _ = response.open({"type": "message"})
         response.close(slot, {"type": "message", "content": []})
         response.spent({"input_tokens": 1})
-    assert silent.end("completed", {}, {}, "") == b""
-    assert streamed.end("completed", {}, {}, "")
+    assert silent.end("completed", TurnEnded("completed", {})) == b""
+    assert streamed.end("completed", TurnEnded("completed", {}))
     assert silent.final == streamed.final

@@ -24,6 +24,8 @@ from imagecall.middleware.edits.pictures import Pictures
 from imagecall.middleware.edits.workspace import Workspace
 from imagecall.middleware.runner import Runner
 from imagecall.middleware.settings import load_settings
+from imagecall.middleware.shared import Shared
+from imagecall.middleware.shutdown import Shutdown
 from imagecall.middleware.telemetry.picture import ObservedPicture
 from imagecall.middleware.telemetry.telemetry import Telemetry
 from kite import SAID
@@ -203,21 +205,27 @@ async def running(
         assert decide() == []
 
     files = None if workspace is None else Workspace(workspace, max_bytes=settings.max_image)
+    shared = Shared(
+        app=ModelServer(),
+        settings=settings,
+        routing=make_routing(settings, painter),
+        slots=asyncio.Semaphore(slots),
+        shutdown=Shutdown(0),
+        telemetry=Telemetry(),
+        artifacts=None if artifacts is None else Artifacts(artifacts),
+    )
     with no_hanging() as deadline:
         async with deadline, asyncio.TaskGroup() as group:
             yield (
                 Runner(
-                    make_routing(settings, painter),
-                    asyncio.Semaphore(slots),
-                    settings,
+                    shared,
                     cast("Any", told),
                     report,
                     group,
-                    observe=partial(ObservedPicture, Telemetry(), Context()),
+                    observe=partial(ObservedPicture, shared.telemetry, Context()),
                     pictures=Pictures(
                         store, None, files, max_bytes=settings.max_image, max_pixels=settings.max_pixels
                     ),
-                    artifacts=None if artifacts is None else Artifacts(artifacts),
                 ),
                 told,
             )

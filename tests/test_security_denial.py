@@ -163,3 +163,19 @@ print("done")
 def test_no_text_makes_a_pattern_crawl() -> None:
     """Much of anything is read in a moment; a pattern that is quadratic would take an hour."""
     assert run(WORDS) == "done\n"
+
+
+DELTA = """
+from exchanges import Steps, ask, turn
+from rules import read_events
+from transcript import message
+
+text = "A word. " * (4 << 20)
+steps = Steps(ask())
+steps.take(steps.translator.receive(turn(message(0, 'msg_a', text))))
+print(sum(len(event["delta"]) for event in read_events(steps.body) if "delta" in event))
+"""
+
+
+def test_a_long_text_in_one_event_holds_nobody_up() -> None:
+    assert run(DELTA) == f"{4 << 23}\n"

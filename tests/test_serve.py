@@ -195,9 +195,7 @@ def test_options_travel_to_the_workers_as_variables(
     monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(
-        "imagecall.middleware.serving.Multiprocess.run", lambda self: seen.append(self.config)
-    )
+    monkeypatch.setattr("uvicorn.supervisors.Multiprocess.run", lambda self: seen.append(self.config))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     for name in ("UPSTREAM", "MAX_TURNS", "STORE", "BACKEND"):
         monkeypatch.setenv(f"IMAGECALL_{name}", "")  # so that it is unset again at the end

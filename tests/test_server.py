@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from imagecall.middleware import server as server_module
-from imagecall.middleware.server import Server
+from imagecall.middleware.server import Config, Server, Worker
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from waiting import no_hanging
 
@@ -46,7 +46,7 @@ class Stream:
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[tuple[Server, bytes]]:
     """Run the server, with one client in the midst of a stream; wait until it has stopped."""
-    server = Server(app, 0.0, log_config=None, lifespan="off")
+    server = Server(Config(app, 0.0, log_config=None, lifespan="off"))
     with no_hanging() as deadline, socket.create_server(("127.0.0.1", 0)) as listener:
         async with deadline:
             running = asyncio.create_task(server.serve(sockets=[listener]))
@@ -82,3 +82,12 @@ async def test_an_application_that_does_not_care_is_cancelled_in_the_end(
         pass
     assert app.told == {"type": "http.disconnect"}
     assert isinstance(app.raised, asyncio.CancelledError)
+
+
+def test_each_of_several_workers_has_such_a_server() -> None:
+    worker = Worker(Config("stopping_app:app", 0.0, log_config=None), [])
+    server = worker.server
+    assert isinstance(server, Server)
+    assert worker.server is server
+    worker.parent_conn.close()
+    worker.child_conn.close()

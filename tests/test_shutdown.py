@@ -14,7 +14,7 @@ from kite import kite_stream, usage
 from model_server import JSON, KITE_TURNS, Answer, ModelServer, calling, whole
 from painters import Painter
 from rules import check_response, read_events
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 from waiting import Clock, no_hanging, settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
@@ -135,6 +135,37 @@ async def test_a_refusal_that_is_passed_on_ends_by_itself() -> None:
         await stop(app, clock)
         rest.set()
     assert client.pieces == [b"one", b"two", b""]
+
+
+async def test_a_response_that_is_breaking_down_keeps_no_other_from_being_told() -> None:
+    clock, painter, may_break = Clock(), Painter(waits=True), asyncio.Event()
+    server = ModelServer(KITE_TURNS[0], [*KITE_TURNS[1][:5], asyncio.Event()])
+    app = middleware(server, painter, store="none", disconnect_grace=0)
+    broken = Client(app, draw(), post())
+    told = broken.send
+
+    async def breaks(message: Message) -> None:
+        if painter.may_finish.is_set():
+            if asyncio.current_task() is not task:
+                raise RuntimeError("what stands before the middleware is broken")
+            await may_break.wait()
+        await told(message)
+
+    broken.send = breaks
+    task = asyncio.create_task(broken.run())
+    await painter.was_asked()
+    async with conversation(app, draw()) as client:
+        await client.heard(b"output_text.delta")
+        app.shutdown.begin()
+        await settle()
+        painter.may_finish.set()
+        await settle()
+        await clock.forward(GRACE)
+        await client.heard_all()
+        may_break.set()
+        await task
+    assert_failed(client.body, pictures=0)
+    assert isinstance(broken.raised, ExceptionGroup)
 
 
 # -- servers that cancel their requests ------------------------------------------------------------

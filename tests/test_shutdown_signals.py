@@ -63,7 +63,7 @@ async def test_a_signal_begins_the_shutdown_and_reaches_the_server(server: Serve
 async def test_the_servers_object_is_still_found_by_its_handler(server: Server) -> None:
     Shutdown(5).watch()
     assert signal.getsignal(signal.SIGTERM) != server.handle
-    assert signal.getsignal(signal.SIGTERM).__self__ is server  # type: ignore[union-attr]
+    assert signal.getsignal(signal.SIGTERM).__self__ is server  # type: ignore[union-attr]  # a method
 
 
 async def test_a_handler_that_takes_our_place_is_told_apart(server: Server) -> None:

@@ -8,7 +8,7 @@ import pytest
 from asgi import ask, draw, middleware
 from imagecall.events.actions import Finish
 from imagecall.events.sse import KEEPALIVE
-from imagecall.middleware.answers import Headers
+from imagecall.middleware.headers import Headers
 from imagecall.middleware.sinks import JSONSink, SSESink
 from model_server import JSON, KITE_TURNS, SSE, Answer, ModelServer, whole
 from painters import Painter

@@ -16,7 +16,7 @@ from observing import TRACE, TRACEPARENT, Observatory
 from opentelemetry.trace import SpanKind
 from painters import Painter, png, raising
 from sockets import connected, create, handshake
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from waiting import settle
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "imagecall"}
@@ -237,6 +237,42 @@ async def test_a_server_that_cancels_the_request_is_named_by_that() -> None:
         "  chat local-model CLIENT",
         "  execute_tool image_generation INTERNAL cancelled",
     ]
+
+
+async def test_a_turn_that_is_cancelled_before_its_first_step_is_no_span_and_no_request() -> None:
+    server, painter = ModelServer(*KITE_TURNS), Painter(waits=True)
+    app, observatory = observed(server, painter)
+    client = Client(app, draw(), post())
+    told = client.send
+
+    async def breaks(message: Message) -> None:
+        if painter.may_finish.is_set():
+            raise RuntimeError("what stands before the middleware is broken")
+        await told(message)
+
+    client.send = breaks
+    task = asyncio.create_task(client.run())
+    await painter.was_asked()
+    await settle()
+
+    painter.may_finish.set()
+    await task
+    assert isinstance(client.raised, ExceptionGroup)
+    assert observatory.tree() == [
+        "invoke_agent imagecall SERVER failed ! CancelledError",
+        "  chat local-model CLIENT",
+        "  execute_tool image_generation INTERNAL completed",
+    ]
+    assert len(server.asked) == 1
+
+
+async def test_the_model_servers_id_of_a_response_forges_no_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "imagecall")
+    server = ModelServer(saying("Hi", response_id="resp_a\n\x1b[31mERROR " + "b" * 1000))
+    await ask(middleware(server, Painter()), draw())
+    assert caplog.messages[-1].startswith(f"response resp_a [31mERROR {'b' * 82} of 'local-model': completed")
 
 
 async def test_a_response_in_the_background_belongs_to_the_request_that_began_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from imagecall.middleware.embedded.llm import ToldChoice
+from imagecall.middleware.embedded.told_choice import ToldChoice
 from loopback import Client, ask, body_of, http_scope
 from starlette.types import Message, Receive, Scope, Send
 

@@ -9,7 +9,7 @@ import pytest
 from driving import Driven
 from exchanges import OPENING, Steps, ask, exchange, failed, outline, painted, painting, said, says, turn
 from imagecall.events.calls import Limits
-from imagecall.events.response import NEUTRAL
+from imagecall.events.response_object import NEUTRAL
 from imagecall.events.tools.base import ToolOutcome
 from kite import HOSTED
 from rules import check_stream, read_events

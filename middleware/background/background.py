@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from starlette.types import Receive
 
-from ...events.response import NEUTRAL
+from ...events.response_object import NEUTRAL
 from ..exchange import Exchange
 from ..lifetime import Lifetime
 from ..stored.owned_store import OwnedStore

@@ -10,11 +10,11 @@ from typing import Any, Literal
 from starlette.types import Message, Send
 
 from ...events.actions import Finish
-from ...events.response import NEUTRAL
+from ...events.response_object import NEUTRAL
 from ...events.wire import dumps
-from ..answers import Headers
 from ..cancellation import from_outside
 from ..exchange import Exchange
+from ..headers import Headers
 from ..sinks import Sink
 from ..stored.keeper import Keeper
 from ..stored.owned_store import LOG_END

@@ -17,14 +17,11 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 import aiohttp
 
-from ...events.wire import dumps, loads
-from .rewriting import Rewriting
-
-__all__ = ["LanguageModel", "LanguageModelError", "ToldChoice", "available"]
+__all__ = ["LanguageModel", "LanguageModelError", "available"]
 
 _SERVER = (sys.executable, "-m", f"{__package__}.llm_server")
 _TEMPLATE = Path(__file__).parent / "smollm2.jinja"
@@ -117,21 +114,3 @@ def _last_line(log: IO[bytes]) -> str:
     log.seek(0)
     lines = log.read().decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "it gave no reason.")
-
-
-class ToldChoice(Rewriting):
-    """Tells llama.cpp's chat template the request's `tool_choice`, which it would not see otherwise.
-
-    The server itself only restricts what the model may write: with "required" it may talk at
-    length before it calls, and with "none" it writes its calls as text. The template knows better.
-    """
-
-    def rewrite(self, data: bytes) -> bytes | None:
-        """Return the body with the choice told, None if it has none in words."""
-        try:
-            request: Any = loads(data)
-        except ValueError:
-            return None
-        if not isinstance(request, dict) or not isinstance(request.get("tool_choice"), str):
-            return None
-        return dumps({**request, "chat_template_kwargs": {"tool_choice": request["tool_choice"]}})

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..body import read_body, with_body
+from ..turns import rewritten_scope
 
 __all__ = ["Rewriting"]
 
 _MAX_BODY = 1 << 30
-_BODY_HEADERS = (b"content-length", b"content-encoding")
 
 
 class Rewriting(ABC):
@@ -40,6 +40,4 @@ class Rewriting(ABC):
         if changed is None:
             await self._app(scope, body.replay(receive), send)
             return
-        headers = [pair for pair in scope["headers"] if pair[0] not in _BODY_HEADERS]
-        scope = {**scope, "headers": [*headers, (b"content-length", str(len(changed)).encode())]}
-        await self._app(scope, with_body(changed, receive), send)
+        await self._app(rewritten_scope(scope, len(changed)), with_body(changed, receive), send)

@@ -16,7 +16,8 @@ from ..store import Gone
 __all__ = ["NOBODY", "StoreKeys", "mark", "parsed"]
 
 NOBODY = b"-"
-"""The mark of ids that exist at the model server, but that no client was told."""
+"""The mark of ids that are not for the model server to answer: those of its turns, which no client was told,
+and those of responses in the background, which it never heard."""
 
 _LONGEST = 120
 """Characters of an id that becomes part of a key as it is."""

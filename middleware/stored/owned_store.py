@@ -114,12 +114,21 @@ class OwnedStore:
             together(self._keep_item(item) for item in stored.named),
             together(self._put(mark(name), NOBODY) for name in {*stored.upstream} - {stored.id}),
         )
+        # The id of one in the background is of our making: without the store nobody knows it.
+        whose = NOBODY if stored.background else self._keys.owner
         kept, *_ = await asyncio.gather(
             self._put(key, stored.encode()),
-            self._put(mark(stored.id), self._keys.owner),
+            self._put(mark(stored.id), whose),
             *(self._keep_conversation(name, stored) for name in filter(None, (stored.conversation,))),
         )
         return kept
+
+    async def settle(self, conversation: str) -> None:
+        """Note that the model server waits for nothing more in a conversation."""
+        key = self._keys.of("conversation", conversation)
+        state = parsed(await self._store.get(key))
+        if isinstance(state, dict):
+            await self._put(key, dumps({**state, "owed": []}))
 
     async def _keep_item(self, item: Mapping[str, Any]) -> bool:
         name = str(item["id"])

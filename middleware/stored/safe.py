@@ -37,7 +37,12 @@ class StoreError(Exception):
 
     Args:
         message: one sentence for the client: what could not be done, and what to do.
+
+    Attributes:
+        code: tells the client what kind of error it is.
     """
+
+    code = "store_unavailable"
 
     def __init__(
         self,

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ...events.actions import Finish
 from ...events.errors import RequestError
 from ...events.wire import dumps
-from ..answers import Headers, cors_headers, send_json, send_request_error
+from ..answers import answer_headers, send_json, send_request_error
 from ..background.background import Background
-from ..request_id import returned
+from ..headers import Headers
 from ..settings import Settings
 from ..sinks import SSESink
 from ..stored.opening import StoreOwner
@@ -64,7 +64,7 @@ class Surface:
             StoreError: the store fails, and nobody can tell. The model server would not know ids of ours,
                 and would show one owner's responses to another.
         """
-        headers = returned(cors_headers(scope, self._settings.cors_origins))
+        headers = answer_headers(scope, self._settings.cors_origins)
         try:
             owned = await self._stores.owned(scope)
             if owned is not None:

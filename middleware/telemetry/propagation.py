@@ -9,7 +9,7 @@ from opentelemetry.context import Context, get_current
 from opentelemetry.propagators.textmap import Getter
 from starlette.types import Scope
 
-from ..answers import Headers
+from ..headers import Headers, RawHeader
 
 __all__ = ["add_trace_headers", "parent_of", "trace_headers"]
 
@@ -38,7 +38,7 @@ def parent_of(scope: Scope) -> Context:
     return propagate.extract(scope["headers"], context, _GETTER)
 
 
-def add_trace_headers(headers: Iterable[tuple[bytes, bytes]], context: Context | None = None) -> Headers:
+def add_trace_headers(headers: Iterable[RawHeader], context: Context | None = None) -> Headers:
     """Return a request's headers with those of the current trace, or of `context`, in place of their own.
 
     Where there is no trace they stay as they are.

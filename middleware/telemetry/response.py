@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from ...events.tools.base import ToolCall
 from ...events.translator import Translator
+from ..terminal.printable import one_line
 from ..turns import TurnReader
 from .picture import ObservedPicture
 from .propagation import parent_of
@@ -31,8 +32,8 @@ _AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "imageca
 _WELL = ("completed", "incomplete", "cancelled", "client_left")
 """Outcomes that are no error of anybody's."""
 
-_MODEL = 100
-"""Characters of the model's name that are shown: it is the client's."""
+_SHOWN = 100
+"""Characters that are shown of the model's name, which is the client's, and of the model server's id."""
 
 
 class ObservedResponse:
@@ -70,7 +71,7 @@ class ObservedResponse:
         self._telemetry = telemetry
         self._scope = scope
         self._translator = translator
-        self._model = model[:_MODEL] if isinstance(model, str) else ""
+        self._model = model[:_SHOWN] if isinstance(model, str) else ""
         self._turns: list[ObservedTurn] = []
         self._left = False
         self._pictures: list[ObservedPicture] = []
@@ -118,7 +119,7 @@ class ObservedResponse:
         self._span.end(ended)
 
     def turn(self, scope: Scope, reader: TurnReader) -> ObservedTurn:
-        """Begin to observe a turn; the headers in its scope get the trace context."""
+        """Return what observes a turn when it is put around it; the headers in its scope get the trace."""
         self._turns.append(ObservedTurn(self._telemetry, self._context, scope, reader, self._model))
         return self._turns[-1]
 
@@ -151,7 +152,7 @@ class ObservedResponse:
         log.info(
             "response %s of %r: %s after %.3f s, %d turn(s), "
             "pictures: %d completed, %d failed, %d cancelled, %d bytes",
-            identifier or "(none)",
+            one_line(identifier[:_SHOWN]) or "(none)",
             self._model,
             outcome,
             seconds,

@@ -7,7 +7,7 @@ choose freely, such as the model's name: each new value would be a new time seri
 from __future__ import annotations
 
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import MeterProvider
+from opentelemetry.metrics import Histogram, Meter, MeterProvider
 from opentelemetry.trace import TracerProvider
 
 __all__ = ["OUTCOME", "Telemetry"]
@@ -43,32 +43,16 @@ class Telemetry:
     ) -> None:
         self.tracer = trace.get_tracer("imagecall", tracer_provider=tracer_provider)
         meter = metrics.get_meter("imagecall", meter_provider=meter_provider)
-        self.responses = meter.create_histogram(
-            "gen_ai.invoke_agent.duration",
-            "s",
-            "A response, all its turns and pictures.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
+        self.responses = _seconds(
+            meter, "gen_ai.invoke_agent.duration", "A response, all its turns and pictures."
         )
         self.active = meter.create_up_down_counter(
             "imagecall.responses.active", "{response}", "Responses that are being made."
         )
-        self.turns = meter.create_histogram(
-            "gen_ai.client.operation.duration",
-            "s",
-            "A request to the model server.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
-        self.pictures = meter.create_histogram(
-            "gen_ai.execute_tool.duration",
-            "s",
-            "A picture, queue included.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
-        )
-        self.waits = meter.create_histogram(
-            "imagecall.picture.queue.duration",
-            "s",
-            "Before a picture's backend is asked.",
-            explicit_bucket_boundaries_advisory=_SECONDS,
+        self.turns = _seconds(meter, "gen_ai.client.operation.duration", "A request to the model server.")
+        self.pictures = _seconds(meter, "gen_ai.execute_tool.duration", "A picture, queue included.")
+        self.waits = _seconds(
+            meter, "imagecall.picture.queue.duration", "Before a picture's backend is asked."
         )
         self.sizes = meter.create_histogram(
             "imagecall.picture.size",
@@ -76,3 +60,7 @@ class Telemetry:
             "A finished picture.",
             explicit_bucket_boundaries_advisory=_BYTES,
         )
+
+
+def _seconds(meter: Meter, name: str, description: str) -> Histogram:
+    return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=_SECONDS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
 from starlette.types import Scope
 
 from ..turns import InnerTurn, TurnReader
@@ -38,34 +38,52 @@ class ObservedTurn:
         problem: the class of what went wrong; "" if nothing has.
     """
 
-    __slots__ = ("_context", "_span", "_started", "_telemetry", "problem", "reader")
+    __slots__ = (
+        "_model",
+        "_parent",
+        "_scope",
+        "_span",
+        "_started",
+        "_telemetry",
+        "problem",
+        "reader",
+    )
+
+    _span: Span
+    _started: int
 
     def __init__(
         self, telemetry: Telemetry, parent: Context, scope: Scope, reader: TurnReader, model: str
     ) -> None:
         self._telemetry = telemetry
-        self._started = time.time_ns()
-        self._span = telemetry.tracer.start_span(
-            f"chat {model}",
-            parent,
-            SpanKind.CLIENT,
-            {**_CHAT, "gen_ai.request.model": model, "imagecall.turn": reader.number},
-            start_time=self._started,
-        )
-        self._context = set_span_in_context(self._span, parent)
+        self._parent = parent
+        self._scope = scope
+        self._model = model
         self.reader = reader
         self.problem = ""
-        scope["headers"] = add_trace_headers(scope["headers"], self._context)
 
-    async def around(self, running: Coroutine[Any, Any, None], turn: InnerTurn) -> None:
-        """Run the turn in the context of its span."""
-        token = attach(self._context)
+    async def around(self, run: Callable[[InnerTurn], Awaitable[None]], turn: InnerTurn) -> None:
+        """Run the turn in the context of its span. Cancelled before its first step, it has neither."""
+        token = attach(self._begin())
         try:
-            await running
+            await run(turn)
         finally:
             detach(token)
             self.problem = _problem(turn)
             self._end()
+
+    def _begin(self) -> Context:
+        self._started = time.time_ns()
+        self._span = self._telemetry.tracer.start_span(
+            f"chat {self._model}",
+            self._parent,
+            SpanKind.CLIENT,
+            {**_CHAT, "gen_ai.request.model": self._model, "imagecall.turn": self.reader.number},
+            start_time=self._started,
+        )
+        context = set_span_in_context(self._span, self._parent)
+        self._scope["headers"] = add_trace_headers(self._scope["headers"], context)
+        return context
 
     def _end(self) -> None:
         reader, span = self.reader, self._span

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from ...events.wire import dumps, loads
 from ..asgi import ImageGenerationMiddleware
 from ..backends.base import ImageError
 from ..demo import demo_app
+from ..headers import Headers
 from ..images import read_image
 from ..local import lifespan, post
 from ..proxy import ProxyApp, UpstreamCutError
@@ -83,7 +85,7 @@ async def ask_for_picture(request: dict[str, Any], answer: PictureAnswer, *, url
     """
     async with _endpoint(url) as app:
         try:
-            told = await post(app, _PATH, dumps(request), on_bytes=answer.feed)
+            told = await post(app, _PATH, dumps(request), headers=_key(url), on_bytes=answer.feed)
         except UpstreamCutError as error:
             answer.problem = Problem(str(error))
         else:
@@ -118,6 +120,12 @@ async def _endpoint(url: str | None) -> AsyncIterator[ASGIApp]:
     app: ASGIApp = demo_app("auto") if url is None else ProxyApp(url)
     async with lifespan(app):
         yield app
+
+
+def _key(url: str | None) -> Headers:
+    """Return the header with the endpoint's key; on a command line everybody on the machine could read it."""
+    key = os.environ.get("IMAGECALL_API_KEY")
+    return [(b"authorization", b"Bearer " + key.encode())] if url and key else []
 
 
 def _message(body: bytes) -> str:

@@ -17,10 +17,10 @@ from starlette.types import Message
 
 from ...events.actions import Finish
 from ...events.errors import RemoteProtocolError, RequestError
-from ...events.response import NEUTRAL
+from ...events.response_object import NEUTRAL
 from ...events.sse import SSEDecoder
 from ...events.wire import TERMINAL, dumps, loads
-from ..answers import Headers
+from ..headers import Headers, header
 from .messages import error_payload
 
 __all__ = ["WebSocketAnswer"]
@@ -146,7 +146,7 @@ class WebSocketAnswer:
 
     def _begin(self, status: int, headers: Headers) -> None:
         self._status = status
-        kind = next((value for name, value in headers if name.lower() == b"content-type"), b"")
+        kind = header(headers, b"content-type")
         if not 200 <= status < 300:
             self._mode = "refused"
         else:

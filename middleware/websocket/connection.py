@@ -34,7 +34,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...events.errors import RequestError
 from ...events.wire import NestingError, dumps
-from ..answers import STORE_UNAVAILABLE
 from ..body import with_body
 from ..creation import Creation, Prepared
 from ..settings import Settings
@@ -179,7 +178,7 @@ class ResponsesSocket:
         except RequestError as error:
             await answer.refuse(error)
         except StoreError as error:
-            await answer.fail(503, str(error), STORE_UNAVAILABLE)
+            await answer.fail(503, str(error), error.code)
         except Exception:
             log.exception("a message on a WebSocket could not be read")
             await answer.fail(500, _FAILED)

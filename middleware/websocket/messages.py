@@ -10,8 +10,7 @@ from starlette.types import Scope
 
 from ...events.errors import RequestError
 from ...events.wire import NestingError, dumps, loads
-from ..answers import Headers
-from ..headers import end_to_end
+from ..headers import Headers, end_to_end
 
 __all__ = ["Create", "error_payload", "http_scope", "read_create"]
 

@@ -10,7 +10,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from image_servers import OpenAI, error
-from imagecall.middleware.embedded.llm import LanguageModel, ToldChoice
+from imagecall.middleware.embedded.llm import LanguageModel
+from imagecall.middleware.embedded.told_choice import ToldChoice
 from imagecall.middleware.local import lifespan
 from imagecall.middleware.proxy import ProxyApp
 from images_api import KEY, Asked
@@ -18,15 +19,11 @@ from matrix import FORBIDDEN
 from remembering import RememberingModel
 from serving import serve
 from starlette.applications import Starlette
-from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp
 from tap import Tap
 
 __all__ = ["PainterServer", "Stage", "real_model", "set_stage"]
-
-_OPEN_TO_PAGES = {"allow_origins": ["*"], "allow_methods": ["*"], "allow_headers": ["*"]}
-"""Pages of any origin may ask the model server."""
 
 _COMMAND = str(Path(sys.executable).with_name("imagecall"))
 
@@ -90,8 +87,7 @@ def set_stage(upstream: ASGIApp | None = None) -> Iterator[Stage]:
     """
     model, painter = RememberingModel(), PainterServer()
     with ExitStack() as stack:
-        open_to_pages = CORSMiddleware(upstream or model, **_OPEN_TO_PAGES)
-        above = stack.enter_context(serve(open_to_pages))
+        above = stack.enter_context(serve(upstream or model))
         pictures = stack.enter_context(painter.served())
         server = stack.enter_context(_serving(above, pictures))
         assert server.stdout is not None
