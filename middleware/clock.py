@@ -10,7 +10,7 @@ from .delivery import Delivery
 from .settings import Settings
 from .turns import InnerTurn
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "StalledError"]
 
 log = logging.getLogger("imagecall")
 
@@ -19,6 +19,10 @@ _SILENT = "The model server was silent for the %g seconds that upstream_idle all
 
 EndBy = Callable[[str], Awaitable[None]]
 """Ends something; is told what the client may know of it."""
+
+
+class StalledError(Exception):
+    """The client takes nothing any more, and everybody waits for it."""
 
 
 class Clock:
@@ -69,6 +73,32 @@ class Clock:
                 await self._delivery.keep_alive()
                 continue
             await asyncio.sleep(max(0.001, min(end, silent, alive) - now))
+
+    def cut_off_late(self, group: asyncio.TaskGroup, on_cut: Callable[[], None]) -> asyncio.TimerHandle:
+        """End all tasks of a group by a `StalledError` when the response should have ended long ago.
+
+        Its end is told to the client like everything else, so it may have to wait for a client that takes
+        nothing and does not go.
+
+        Args:
+            group: the tasks.
+            on_cut: is called just before.
+
+        Returns:
+            what cancels this.
+        """
+
+        async def end() -> None:
+            raise StalledError
+
+        def cut() -> None:
+            self._delivery.gone = True
+            on_cut()
+            group.create_task(end())
+
+        settings = self._settings
+        late = settings.response_timeout + settings.disconnect_grace
+        return asyncio.get_running_loop().call_later(late, cut)
 
     def _silent_since(self, now: float) -> float:
         """Tell when the model server last said something; `now` while a client takes it in."""

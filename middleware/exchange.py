@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import assert_never
@@ -26,7 +27,7 @@ from ..events.actions import Send as SendFrames
 from ..events.translator import Translator
 from ..events.wire import dumps
 from .cancellation import forgive
-from .clock import Clock
+from .clock import Clock, StalledError
 from .delivery import Delivery
 from .edits.pictures import Pictures
 from .request_id import returned
@@ -40,31 +41,11 @@ from .turns import InnerTurn, TurnReader, turn_scope
 
 __all__ = ["Exchange"]
 
+log = logging.getLogger("imagecall")
+
 
 class Exchange:
     """Answers one request whose tool was lowered."""
-
-    __slots__ = (
-        "_clock",
-        "_closed",
-        "_delivery",
-        "_finish",
-        "_group",
-        "_keeper",
-        "_next",
-        "_observed",
-        "_passed",
-        "_pictures",
-        "_runner",
-        "_scope",
-        "_shared",
-        "_sink",
-        "_translator",
-        "_turn",
-        "_turns",
-        "_wake",
-        "_watcher",
-    )
 
     def __init__(
         self,
@@ -101,6 +82,15 @@ class Exchange:
 
         What the inner application raised comes out as it was, after the answer was ended.
         """
+        try:
+            await self._answer(body)
+        except* StalledError:
+            log.warning("A client took nothing of its response until its time was long over; it was cut off.")
+        for turn in self._turns:
+            if turn.error is not None:
+                raise turn.error
+
+    async def _answer(self, body: bytes) -> None:
         async with asyncio.TaskGroup() as self._group:
             shared = self._shared
             self._runner = Runner(
@@ -120,6 +110,7 @@ class Exchange:
                 end_turn=self._fall_silent,
             )
             self._clock = self._group.create_task(clock.run())
+            self._cut = clock.cut_off_late(self._group, self._observed.client_left)
             try:
                 with self._observed, shared.shutdown.holding(self._stop_soon, at_once=self._sink.at_once):
                     self._ask(body)
@@ -127,9 +118,7 @@ class Exchange:
             finally:
                 self._watcher.cancel()
                 self._clock.cancel()
-        for turn in self._turns:
-            if turn.error is not None:
-                raise turn.error
+                self._cut.cancel()
 
     # -- the main task -------------------------------------------------------------------------
 
@@ -207,6 +196,7 @@ class Exchange:
     async def _let_go(self) -> None:
         """Nobody listens any more: stop the pictures at once, and the inner application after a grace."""
         self._runner.cancel()
+        self._cut.cancel()
         running = [turn.task for turn in self._turns if not turn.reader.ended]
         for turn in self._turns:
             turn.leave()

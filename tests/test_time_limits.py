@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from asgi import conversation, draw, middleware
+import pytest
+from asgi import Client, conversation, draw, middleware, post
 from failed_stream import failed
 from kite import kinds, kite_stream, usage
 from model_server import KITE_TURNS, Answer, ModelServer
 from painters import Painter
 from rules import read_events
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 from waiting import Clock, settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
@@ -19,6 +20,7 @@ REFUSED = b'{"error":{"message":"no","type":"invalid_request_error","param":null
 
 IDLE = 600
 GRACE = 5
+TOO_LONG = 100
 
 
 async def listen(receive: Receive, send: Send) -> None:
@@ -168,3 +170,43 @@ async def test_a_refusal_that_comes_when_time_is_up_comes_too_late() -> None:
         await settle()
         client.reads.set()
     assert (client.status, client.json["error"]["type"]) == (502, "server_error")
+
+
+async def _stalls(client: Client, clock: Clock, running: asyncio.Task[None]) -> None:
+    """Take nothing until long after the response's time is up: then it is over all the same."""
+    await settle()
+    await clock.forward(TOO_LONG - 1)
+    assert not running.done()
+    await clock.forward(1 + GRACE)
+    await asyncio.wait([running])
+    assert client.raised is None
+    assert not client.complete
+
+
+@pytest.mark.parametrize("keepalive", [0, 15])
+async def test_a_client_that_takes_nothing_is_cut_when_its_time_is_up(
+    keepalive: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    server = ModelServer(*KITE_TURNS)
+    app = middleware(server, Painter(), keepalive=keepalive, response_timeout=TOO_LONG)
+    client = Client(app, draw(), post())
+    client.reads.clear()
+    await _stalls(client, clock, asyncio.create_task(client.run()))
+    assert "it was cut" in caplog.text
+    assert server.cancelled.is_set()
+
+
+async def test_a_client_that_does_not_take_the_end_is_cut_when_its_time_is_up() -> None:
+    clock = Clock()
+    server = ModelServer(*KITE_TURNS)
+    client = Client(middleware(server, Painter(), response_timeout=TOO_LONG), draw(), post())
+    send = client.send
+
+    async def sending(message: Message) -> None:
+        if b"response.completed" in message.get("body", b""):
+            client.reads.clear()
+        await send(message)
+
+    client.send = sending
+    await _stalls(client, clock, asyncio.create_task(client.run()))
