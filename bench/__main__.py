@@ -33,11 +33,8 @@ def in_process(site: Site, rounds: int) -> Iterator[Finding]:
     added = paced.difference("imagecall", "no-op")
     yield Finding("in-process, paced, 64 clients", paced, added, "µs", 5)
     events = LONG + 8 + len(call_turn())
-    series = Series("µs/event")
-    for contender in contenders:
-        model = f"picture-{LONG}" if contender.name == "imagecall" else f"burst-{LONG}"
-        cost = cpu_per_event([contender], model, events, rounds, clients=1, requests=1)
-        series.values |= cost.values
+    models = dict.fromkeys(names, f"burst-{LONG}") | {"imagecall": f"picture-{LONG}"}
+    series = cpu_per_event(contenders, models, events, rounds, clients=1)
     yield Finding("in-process, after a picture, burst", series, against(series), "×", 1.7)
     first = first_event(contenders, rounds)
     added = first.difference("imagecall", "no-op")

@@ -6,7 +6,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -73,13 +73,29 @@ def _rounds(contenders: Iterable[Contender], count: int, once: Callable[[Contend
 
 
 def cpu_per_event(
-    contenders: Iterable[Contender], model: str, events: int, rounds: int, *, clients: int, requests: int = 1
+    contenders: Iterable[Contender],
+    model: str | Mapping[str, str],
+    events: int,
+    rounds: int,
+    *,
+    clients: int,
+    requests: int = 1,
 ) -> Series:
-    """Measure CPU microseconds of the server per event. `events` are those of one request."""
+    """Measure CPU microseconds of the server per event.
+
+    Args:
+        contenders: the servers.
+        model: what to ask for, for all or by the contender's name.
+        events: those of one request.
+        rounds: how many times.
+        clients: how many at a time.
+        requests: of each client, one after the other.
+    """
 
     def once(contender: Contender) -> float:
+        asked = model if isinstance(model, str) else model[contender.name]
         before = contender.process.cpu()
-        drive(contender, model, clients=clients, requests=requests)
+        drive(contender, asked, clients=clients, requests=requests)
         return (contender.process.cpu() - before) / (clients * requests * events) * 1e6
 
     series = _rounds(contenders, rounds, once)
