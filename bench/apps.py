@@ -12,7 +12,7 @@ from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.backends.base import ImageRequest, OnPartial
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .stream import call_turn, picture, text_turn
+from .stream import call_turn, picture, renamed, text_turn
 from .upstream import INTERVAL
 
 _MODEL = re.compile(rb'"model": ?"(\w+)-(\d+)"')
@@ -43,7 +43,7 @@ async def bare(scope: Scope, receive: Receive, send: Send) -> None:
             "headers": [(b"content-type", b"text/event-stream; charset=utf-8")],
         }
     )
-    for frame in frames:
+    for frame in renamed(frames):
         if kind == b"paced":
             await asyncio.sleep(INTERVAL)
         await send({"type": "http.response.body", "body": frame, "more_body": True})

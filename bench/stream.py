@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 import functools
+import itertools
 import json
 import struct
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["DELTAS", "PICTURE_BYTES", "call_turn", "picture", "request", "text_turn"]
+__all__ = ["DELTAS", "PICTURE_BYTES", "call_turn", "picture", "renamed", "request", "text_turn"]
 
 DELTAS = 2_000
 PICTURE_BYTES = 3_000_000
+_NUMBER = b"0123456789"
+"""What stands in the ids of items where each turn has a number of its own."""
+_numbers = itertools.count()
 
 _WORDS = ["The", " quick", " brown", " fox", ",", " jumps", "\n", " over", ' "lazy"', " dog", " é", "."]
 """About one text in six has a quote, a line end or a letter beyond ASCII, as real answers have."""
@@ -37,6 +42,12 @@ def request(model: str, *, tool: bool = True) -> bytes:
     if tool:
         body["tools"] = [{"type": "image_generation"}]
     return json.dumps(body).encode()
+
+
+def renamed(frames: Iterable[bytes]) -> list[bytes]:
+    """Give the items of a turn ids of its own: no server uses one twice."""
+    number = b"%010d" % next(_numbers)
+    return [frame.replace(_NUMBER, number) for frame in frames]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from typing import cast
 
 import uvloop
 
-from .stream import call_turn, text_turn
+from .stream import call_turn, renamed, text_turn
 
 INTERVAL = 0.02
 """Seconds between two events of a paced stream."""
@@ -92,15 +92,15 @@ class _Connection(asyncio.Protocol):
         kind, deltas = asked[1], int(asked[2] or 0)
         if kind == b"picture" and b"function_call_output" not in body:
             offered = _NAME.search(body)
-            self._transport.write(_call(offered[1].decode() if offered else "image_generation"))
+            self._transport.write(*renamed([_call(offered[1].decode() if offered else "image_generation")]))
         elif kind in (b"burst", b"picture"):
-            self._transport.write(_burst(deltas))
+            self._transport.write(*renamed([_burst(deltas)]))
         else:
             self._transport.write(_HEAD)
-            frames = _paced(deltas or 1)
+            frames = renamed(_paced(deltas or 1))
             self._pace(frames, 0, 5 if kind == b"idle" else len(frames))
 
-    def _pace(self, frames: tuple[bytes, ...], number: int, last: int) -> None:
+    def _pace(self, frames: list[bytes], number: int, last: int) -> None:
         if number == len(frames):
             self._transport.write(_END)
         elif number < last:

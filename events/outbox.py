@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from .actions import Action, Send
 
 __all__ = ["Outbox"]
 
 _LARGE = 64 << 10
-"""Bytes beyond which frames leave one by one: a picture is not worth a copy to save a call."""
+"""Bytes of a frame that leaves alone: a picture is not worth a copy to save a call."""
 
 
 class Outbox:
@@ -45,8 +46,10 @@ class Outbox:
     def _flush(self) -> None:
         frames = self.frames
         if frames and self._stream:
-            if len(frames) == 1 or sum(map(len, frames)) > _LARGE:
-                self._actions += map(Send, frames)
-            else:
+            if len(frames) == 1 or max(map(len, frames)) <= _LARGE:
                 self._actions.append(Send(b"".join(frames)))
+            else:
+                for large, some in groupby(frames, lambda frame: len(frame) > _LARGE):
+                    pieces = [*some]
+                    self._actions += map(Send, pieces if large else [b"".join(pieces)])
         frames.clear()
