@@ -214,6 +214,7 @@ class Exchange:
             reader.begin(message["status"], returned(message.get("headers", ())))
             if reader.mode == "passed":
                 self._clock.cancel()
+                self._cut.cancel()
                 await self._pass(turn, {**message, "headers": reader.headers}, last=False)
             elif reader.number == 1:
                 self._sink.head(reader.status, reader.headers)

@@ -59,7 +59,11 @@ class Server(uvicorn.Server):
         cutting = asyncio.get_running_loop().call_later(self._grace, self._cut)
         await super().shutdown(sockets)
         cutting.cancel()
+        await self._ended()  # after a second Ctrl+C they were told to end only just now
         self._cut()
+        await self._ended()
+
+    async def _ended(self) -> None:
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=_FAREWELL)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from imagecall.middleware.backends.mcp import MCPBackend
+from imagecall.middleware.backends.mcp_client.transport import Faults, HTTPServer
 from loopback import answering, raw_server
 from mcp_backends import HTTP, Front, http_backend, paint, refusal
 from mcp_servers import fast, official
@@ -141,6 +142,13 @@ async def test_a_body_that_is_compressed_unasked_is_not_unpacked(kind: bytes, op
         server.instead = None
         assert (await paint(backend, "a kite")).data == DOT
     assert {headers[b"accept-encoding"] for headers in server.headers} == {b"identity"}
+
+
+def test_a_server_that_compresses_from_the_first_answer_on_is_told_so() -> None:
+    server = HTTPServer("http://127.0.0.1/mcp", {}, timeout=1.0, max_bytes=1_000)
+    error = server.refused(OSError("whatever became of it"), Faults(compressed=True))
+    assert error is not None
+    assert (error.code, error.message) == ("mcp_unavailable", COMPRESSED)
 
 
 async def test_a_key_may_end_with_a_line_feed() -> None:
