@@ -13,9 +13,9 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import pytest  # noqa: E402  the tests' own folder comes first
-from installing import install  # noqa: E402
-from known_clients import CLIENTS  # noqa: E402
-from table import is_complete, page, table  # noqa: E402
+from installing import install  # noqa: E402  the path is set above
+from known_clients import CLIENTS  # noqa: E402  the path is set above
+from table import is_complete, page, table  # noqa: E402  the path is set above
 
 
 class Outcomes:
