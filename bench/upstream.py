@@ -37,9 +37,8 @@ def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-@functools.cache
 def _burst(deltas: int) -> bytes:
-    whole = b"".join(text_turn(deltas))
+    whole = b"".join(renamed(text_turn(deltas)))
     pieces = (whole[start : start + _PIECE] for start in range(0, len(whole), _PIECE))
     return b"".join((_HEAD, *map(_chunk, pieces), _END))
 
@@ -94,7 +93,7 @@ class _Connection(asyncio.Protocol):
             offered = _NAME.search(body)
             self._transport.write(*renamed([_call(offered[1].decode() if offered else "image_generation")]))
         elif kind in (b"burst", b"picture"):
-            self._transport.write(*renamed([_burst(deltas)]))
+            self._transport.write(_burst(deltas))
         else:
             self._transport.write(_HEAD)
             frames = renamed(_paced(deltas or 1))

@@ -71,7 +71,14 @@ class Reading:
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes, cut anywhere."""
         at, size = 0, len(chunk)
+        alike = True  # whether there may be a run of frames
         while at < size:
+            if alike and self.lane:
+                told, at = self.lane.take_run(chunk, at)
+                if told:
+                    self._frames.append(told)
+                    continue
+                alike = False  # looking again for each frame would cost the square of the chunk
             end = frame_end(chunk, at) if self._lanes_left else size
             piece = chunk[at:end]
             told = self.lane.take(piece) if self.lane else b""
