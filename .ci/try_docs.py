@@ -4,9 +4,10 @@
 They run as a new user would run them, page by page, in one copy of the checkout whose `.venv` the first of
 them makes; its commands are then on the path. A mark stands on the line before its block:
 
-    <!-- runnable -->              run it: sh or python
-    <!-- runnable: server -->      start it, wait for its address, ask it; it is stopped at the page's end
-    <!-- runnable: file NAME -->   write it to the file NAME
+    <!-- runnable -->                run it: sh or python
+    <!-- runnable: server -->        start it, wait for its address, ask it; it is stopped at the page's end
+    <!-- runnable: server NAME -->   the same in the terminal NAME, where the one before it is stopped first
+    <!-- runnable: file NAME -->     write it to the file NAME
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(
@@ -36,6 +39,8 @@ _BLOCK = re.compile(
 _ADDRESS = re.compile(rb"https?://(?:127\.0\.0\.1|localhost):\d+")
 _PATIENCE = 900
 """Seconds for one block: some install packages."""
+_BEGINNING = 60
+"""Seconds in which a server that told its address must answer."""
 
 
 class Block(NamedTuple):
@@ -61,13 +66,36 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-def run(block: Block, folder: Path, servers: ExitStack) -> None:
+class Terminals:
+    """The servers of a page, one in each terminal; they are stopped with the page."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, ExitStack] = {}
+
+    def start(self, terminal: str, server: AbstractContextManager[None]) -> None:
+        """Start a server in a terminal; one that runs there is stopped first."""
+        self._servers.pop(terminal, ExitStack()).close()
+        with ExitStack() as stack:
+            stack.enter_context(server)
+            self._servers[terminal] = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as stack:
+            for server in self._servers.values():
+                stack.push(server)
+
+
+def run(block: Block, folder: Path, terminals: Terminals) -> None:
     """Run one block."""
     kind, _, name = block.how.partition(" ")
     if kind == "file":
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(block.text)
     elif kind == "server":
-        servers.enter_context(served(block, folder))
+        terminals.start(name, served(block, folder))
     elif block.language == "python":
         subprocess.run(
             ["python", "-c", block.text], cwd=folder, env=env(folder), check=True, timeout=_PATIENCE
@@ -95,19 +123,24 @@ def served(block: Block, folder: Path) -> Iterator[None]:
     ) as process:
         try:
             for line in process.stdout:
-                sys.stdout.buffer.write(b"  | " + line)
-                sys.stdout.flush()
+                show(line)
                 if found := _ADDRESS.search(line):
                     ask(found[0].decode())
                     break
             else:
                 raise SystemExit(f"the server ended with code {process.wait()} before it told its address")
-            rest = threading.Thread(target=process.stdout.read)  # a full pipe would hold it up
-            rest.start()
+            rest = threading.Thread(target=lambda: [show(line) for line in process.stdout])
+            rest.start()  # a full pipe would hold the server up
             yield
         finally:
             stop(process)
         rest.join()
+
+
+def show(line: bytes) -> None:
+    """Show a line that a server wrote."""
+    sys.stdout.buffer.write(b"  | " + line)
+    sys.stdout.flush()
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
@@ -121,15 +154,29 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def ask(address: str) -> None:
-    """Ask a server for its root: it must answer, be it only that there is none."""
-    try:
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            status = answer.status
-    except urllib.error.HTTPError as error:
-        status = error.code
+    """Ask a server for its root: it must answer, be it only that there is none.
+
+    One that has another server behind it, which may be away, must then say by `/healthz` that itself is well.
+    """
+    status = answered(address)
     print(f"  {address} answers {status}", flush=True)
-    if status >= 500:
+    if status >= 500 and answered(f"{address}/healthz") != 200:
         raise SystemExit(f"{address} answered {status}")
+
+
+def answered(url: str) -> int:
+    """Return the status of a server's answer; one that has just told its address may not listen yet."""
+    until = time.monotonic() + _BEGINNING
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=_BEGINNING) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError as error:
+            if time.monotonic() > until:
+                raise SystemExit(f"{url} does not answer: {error}") from error
+            time.sleep(0.2)
 
 
 def copy(folder: Path) -> None:
@@ -150,10 +197,10 @@ def main(chosen: list[str]) -> None:
         copy(Path(name))
         count = 0
         for page in pages:
-            with ExitStack() as servers:
+            with Terminals() as terminals:
                 for block in blocks(page):
                     print(f"== {block.page}:{block.line} {block.how or block.language}", flush=True)
-                    run(block, Path(name), servers)
+                    run(block, Path(name), terminals)
                     count += 1
     print(f"{count} blocks")
 

@@ -47,9 +47,10 @@ class _Shape(NamedTuple):
 
     def render(self, texts: list[bytes], number: int) -> bytes:
         """Return a frame for each text, the first of which has the number."""
-        before, middle, behind = (part and part.replace(b"%", b"%%") for part in self)
-        if behind is None:
+        before, middle = self.before.replace(b"%", b"%%"), self.middle.replace(b"%", b"%%")
+        if self.behind is None:
             return b"%b%%b%b" % (before, middle) * len(texts) % (*texts,)
+        behind = self.behind.replace(b"%", b"%%")
         values: list[object] = [number] * (2 * len(texts))
         values[::2] = texts
         values[1::2] = range(number, number + len(texts))

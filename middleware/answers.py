@@ -8,12 +8,13 @@ from ..events.errors import RequestError
 from ..events.wire import dumps
 from .headers import Headers, header
 from .request_id import returned
-from .shutdown import STOPPING
+from .shutdown import STOPPING, STOPPING_CODE
 from .stored.safe import StoreError
 
 __all__ = [
     "answer_headers",
     "error_body",
+    "is_foreign",
     "send_json",
     "send_request_error",
     "send_stopping",
@@ -40,9 +41,23 @@ def answer_headers(scope: Scope, origins: tuple[str, ...]) -> Headers:
     A page of an allowed origin may read the answer, which no CORS middleware of the inner app sees.
     """
     origin = header(scope["headers"], b"origin")
-    if not origin or not ("*" in origins or origin.decode("latin-1") in origins):
+    if not origin or not _named(origin, origins):
         return returned([])
     return returned([(b"access-control-allow-origin", origin), (b"vary", b"Origin")])
+
+
+def is_foreign(scope: Scope, origins: tuple[str, ...]) -> bool:
+    """Tell whether a page asks that is neither from here nor of an allowed origin.
+
+    RFC 6455, section 10.2: browsers let any page open a WebSocket anywhere, and leave it to the server to
+    look at the page's origin. A default port stands neither there nor in `Host`.
+    """
+    origin, host = (header(scope["headers"], name).lower() for name in (b"origin", b"host"))
+    return bool(origin) and origin.partition(b"://")[2] != host and not _named(origin, origins)
+
+
+def _named(origin: bytes, origins: tuple[str, ...]) -> bool:
+    return "*" in origins or origin.decode("latin-1") in origins
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
@@ -60,7 +75,7 @@ async def send_request_error(send: Send, error: RequestError, headers: Headers) 
 
 async def send_stopping(send: Send, headers: Headers) -> None:
     """Tell the client that this server stops. Whoever asks again reaches another one, or the next."""
-    body = error_body(STOPPING, kind="server_error", code="server_shutting_down")
+    body = error_body(STOPPING, kind="server_error", code=STOPPING_CODE)
     await send_json(send, 503, body, [*headers, _SOON])
 
 

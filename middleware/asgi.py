@@ -178,7 +178,9 @@ class ImageGenerationMiddleware:
             return
         if prepared is None:
             await self._app(scope, body.replay(receive), send)
-        elif self.shutdown.begun:
+            return
+        del body  # it may be megabytes, and the response may take minutes
+        if self.shutdown.begun:
             await send_stopping(send, headers)
         elif route.kind == "derive":
             await self._creation.derive(prepared, scope, receive, send)

@@ -70,10 +70,10 @@ def demo(
 ) -> None:
     """Run everything on this machine: a language model, the middleware, a picture maker and a page."""
     logging.basicConfig(format=_LOG_FORMAT, level=logging.WARNING)
-    grace, served = load_settings({}).shutdown_grace, demo_app(model)
-    listener, url = listening(host, port)
+    settings, served = load_settings({}), demo_app(model)
+    listener, url = listening(host, port, settings)
     typer.echo(f"Open {url}/ in a browser. Stop with Ctrl+C.")
-    serve_one(served, listener, grace, log_level="warning")
+    serve_one(served, listener, settings.shutdown_grace, log_level="warning")
 
 
 @app.command()
@@ -96,7 +96,7 @@ def serve(
             f"--workers {workers} needs a store that all of them share: choose --store redis://…, "
             "or --store none to keep nothing"
         )
-    listener, url = listening(host, port)
+    listener, url = listening(host, port, read)
     typer.echo(f"Listening on {url}, in front of {upstream}")
     if workers > 1:
         serve_several(workers, listener, upstream, settings, read, log_format)
@@ -162,7 +162,14 @@ def record(
         raise ValueError(f"the request {request} cannot be read: {error.strerror}") from error
     except ValueError:
         raise ValueError(f"the request {request} is not JSON") from None
-    typer.echo(f"Recorded in {out}: {asyncio.run(record_exchange(upstream, body, out, settings))} turn(s)")
+    typer.echo(f"Recorded in {out}: {asyncio.run(_recorded(upstream, body, out, settings))} turn(s)")
+
+
+async def _recorded(upstream: str, body: Any, out: Path, settings: dict[str, Any]) -> int:
+    try:
+        return await record_exchange(upstream, body, out, settings)
+    except OSError as error:
+        raise ValueError(f"the recording {out} cannot be written: {error.strerror}") from error
 
 
 @app.command()

@@ -42,7 +42,6 @@ class Prepared:
 
     Attributes:
         lowered: what the model server is asked, and what must be remembered to answer the client.
-        body: turn one's request, as JSON.
         stream: whether the client wants a stream.
         request: the client's.
         known: what is known of that to which it refers.
@@ -50,7 +49,6 @@ class Prepared:
     """
 
     lowered: LoweredRequest
-    body: bytes
     stream: bool
     request: Mapping[str, Any]
     known: Known
@@ -106,7 +104,7 @@ class Creation:
         if lowered is None:
             return None
         stream = request.get("stream") is True
-        return Prepared(lowered, dumps(lowered.body), stream, request, known, store)
+        return Prepared(lowered, stream, request, known, store)
 
     async def run(self, prepared: Prepared, scope: Scope, receive: Receive, send: Send, sink: Sink) -> None:
         """Answer a request.
@@ -118,17 +116,16 @@ class Creation:
             send: takes the messages of an answer that is no success, or needs no translation.
             sink: takes the events of any other.
         """
-        lowered, body = prepared.lowered, prepared.body
+        lowered = prepared.lowered
         if lowered.tool is None:
-            await self._pass_on(body, scope, receive, send)
+            await self._pass_on(dumps(lowered.body), scope, receive, send)
         elif lowered.background:
             await self._run_in_background(prepared, scope, receive, send, sink)
         else:
             keeper = _keeper(prepared, prepared.store) if prepared.store and lowered.keep else None
             if keeper is None:
                 sink = _settling(prepared, sink)
-            exchange = self._exchange(prepared, scope, receive, send, sink, keeper)
-            await exchange.run(body)
+            await self._exchange(prepared, scope, receive, send, sink, keeper).run()
 
     async def derive(self, prepared: Prepared, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the model server answer what else may be asked with such a request: the answer is its own."""
@@ -149,7 +146,7 @@ class Creation:
         queued = self._queued(prepared.lowered)
         job = Job(queued, keeper, leases, stream=prepared.stream, send=send, sink=sink)
         exchange = self._exchange(prepared, scope, job.receive, job.pass_on, job, keeper, job.id)
-        await self._background.run(job, exchange, prepared.body, receive)
+        await self._background.run(job, exchange, receive)
 
     def _exchange(
         self,
@@ -183,6 +180,7 @@ class Creation:
         observed = ObservedResponse(self._shared.telemetry, scope, translator, model)
         return Exchange(
             self._shared,
+            prepared.lowered.body,
             scope,
             receive,
             send,

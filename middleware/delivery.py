@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Receive, Send
@@ -74,7 +73,7 @@ class Delivery:
         self._on_leave = on_leave
         self._on_actions = on_actions
         self._log = log
-        self._unsent: deque[bytes | asyncio.Task[None]] = deque()
+        self._unsent: list[bytes | asyncio.Task[None]] = []
         self._passing = False  # a chunk is leaving without the lock
         self._passed: asyncio.Future[None] | None = None  # whoever has the lock waits for its end
         self._queued = 0  # chunks and keep-alives that wait for the lock or have it
@@ -110,7 +109,7 @@ class Delivery:
                     self._log.append(item)
             else:
                 await asyncio.shield(item)
-            self._unsent.popleft()
+            del self._unsent[0]
 
     async def stream(self, chunk: bytes) -> None:
         """Take more of a turn's event stream and send what it means.
@@ -128,7 +127,7 @@ class Delivery:
                 except OSError:
                     self._leave()
                 except BaseException:
-                    self._unsent.appendleft(frame)
+                    self._unsent.insert(0, frame)
                     raise
                 finally:
                     self._passing = False

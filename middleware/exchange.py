@@ -16,9 +16,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -45,11 +45,25 @@ log = logging.getLogger("imagecall")
 
 
 class Exchange:
-    """Answers one request whose tool was lowered."""
+    """Answers one request whose tool was lowered.
+
+    Args:
+        shared: what all exchanges share.
+        body: turn one's request.
+        scope: of the client's connection.
+        receive: tells when the client has gone.
+        send: takes an answer that is passed on.
+        translator: joins the turns.
+        sink: takes the events.
+        observed: shows the response to operators.
+        keeper: keeps what is to be kept; None if nothing is.
+        pictures: gets the pictures that edits start from.
+    """
 
     def __init__(
         self,
         shared: Shared,
+        body: Mapping[str, Any],
         scope: Scope,
         receive: Receive,
         send: Send,
@@ -61,6 +75,7 @@ class Exchange:
         pictures: Pictures,
     ) -> None:
         self._shared = shared
+        self._body = body
         self._scope = scope
         self._translator = translator
         self._sink = sink
@@ -77,20 +92,20 @@ class Exchange:
         self._passed = self._closed = False
         self._turns: list[InnerTurn] = []
 
-    async def run(self, body: bytes) -> None:
-        """Answer the request; `body` is turn one's.
+    async def run(self) -> None:
+        """Answer the request.
 
         What the inner application raised comes out as it was, after the answer was ended.
         """
         try:
-            await self._answer(body)
+            await self._answer()
         except* StalledError:
             log.warning("A client took nothing of its response until its time was long over; it was cut off.")
         for turn in self._turns:
             if turn.error is not None:
                 raise turn.error
 
-    async def _answer(self, body: bytes) -> None:
+    async def _answer(self) -> None:
         async with asyncio.TaskGroup() as self._group:
             shared = self._shared
             self._runner = Runner(
@@ -101,7 +116,6 @@ class Exchange:
                 observe=self._observed.picture,
                 pictures=self._pictures,
             )
-            self._watcher = self._group.create_task(self._delivery.watch())
             clock = Clock(
                 shared.settings,
                 self._delivery,
@@ -109,16 +123,17 @@ class Exchange:
                 end=partial(self.abandon, "the response took too long"),
                 end_turn=self._fall_silent,
             )
-            self._clock = self._group.create_task(clock.run())
-            self._cut = clock.cut_off_late(self._group, self._observed.client_left)
-            try:
-                with self._observed, shared.shutdown.holding(self._stop_soon, at_once=self._sink.at_once):
-                    self._ask(body)
+            with self._observed, shared.shutdown.holding(self._stop_soon, at_once=self._sink.at_once):
+                self._ask(self._body)  # before all else: the model is what the client waits for
+                self._watcher = self._group.create_task(self._delivery.watch())
+                self._clock = self._group.create_task(clock.run())
+                self._cut = clock.cut_off_late(self._group, self._observed.client_left)
+                try:
                     await self._drive_on()
-            finally:
-                self._watcher.cancel()
-                self._clock.cancel()
-                self._cut.cancel()
+                finally:
+                    self._watcher.cancel()
+                    self._clock.cancel()
+                    self._cut.cancel()
 
     # -- the main task -------------------------------------------------------------------------
 
@@ -157,10 +172,10 @@ class Exchange:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), action.delay)
             if not self._wake.is_set():  # else the client has gone, or time is up
-                self._ask(dumps(action.body))
+                self._ask(action.body)
 
-    def _ask(self, body: bytes) -> None:
-        number = len(self._turns) + 1
+    def _ask(self, request: Mapping[str, Any]) -> None:
+        body, number = dumps(request), len(self._turns) + 1
         scope = turn_scope(self._scope, len(body), number)
         reader = TurnReader(self._translator, number, self._shared.settings.max_event)
         observed = self._observed.turn(scope, reader)

@@ -135,6 +135,7 @@ class ProxyApp:
         async with _task_group() as group:
             client = _Client(receive, first, group.cancel_scope)
             group.start_soon(client.watch)
+            await _hear_of_closes()
             try:
                 response = await self._open().request(
                     scope["method"],
@@ -271,6 +272,15 @@ class _Client:
 def _asking(scope: Scope) -> list[tuple[str, str]]:
     """Make the headers of the request to the upstream, its name and its trace among them if it has any."""
     return request_headers(add_trace_headers(forwarded(scope["headers"])))
+
+
+async def _hear_of_closes() -> None:
+    """Let the loop look at its sockets: what servers have closed while it was busy must not be used again.
+
+    The first step looks, the second hears of an end, in the third the connection is lost.
+    """
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager

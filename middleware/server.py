@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
 import socket
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.supervisors.multiprocess import Process
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-__all__ = ["Config", "Server", "Worker"]
+__all__ = ["Config", "Server", "Worker", "Workers"]
 
 _HEAD_START = 0.1
 """Seconds for WebSockets to say how their responses end: uvicorn waits for all but them."""
@@ -35,7 +37,7 @@ class Config(uvicorn.Config):
 
     def __init__(self, app: ASGIApp | str, grace: float, **options: Any) -> None:
         self.grace = grace + _FAREWELL
-        patience = math.ceil(self.grace + _STUBBORN)
+        patience = math.ceil(self.grace + _STUBBORN) if self.grace < math.inf else None
         super().__init__(app, timeout_graceful_shutdown=patience, **options)
 
 
@@ -51,7 +53,30 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: Config) -> None:
         self._grace = config.grace
+        self._interrupts = 0  # that uvicorn has taken, and will pass on
         super().__init__(config)
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to stop. To be called in the main thread of a process that ends then."""
+        signal.signal(signal.SIGINT, lambda *_: self._interrupted())
+        super().run(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal."""
+        self._interrupts += sig == signal.SIGINT
+        super().handle_exit(sig, frame)
+
+    def _interrupted(self) -> None:
+        """Take what uvicorn passes on at its end; a Ctrl+C behind that ends the process at once.
+
+        All has been told then, and only threads may still be waited for. Python's own handler would leave
+        a traceback of what it interrupts.
+        """
+        if self._interrupts:
+            self._interrupts -= 1
+            return
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, and wait for what is open, within bounds. A second Ctrl+C means at once."""
@@ -82,3 +107,13 @@ class Worker(Process):
             assert isinstance(self.config, Config)
             self._server = Server(self.config)
         return self._server
+
+
+class Workers(Multiprocess):
+    """Several such processes. Once they are told to stop nobody can connect any more."""
+
+    def terminate_all(self) -> None:
+        """Tell them to stop. At this process's own end of the port clients would wait in vain."""
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()

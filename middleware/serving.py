@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.supervisors import multiprocess
 
 from .asgi import ImageGenerationMiddleware
 from .health import Health
 from .logs import LogFormat, log_config
 from .proxy import ProxyApp
-from .server import Config, Server, Worker
+from .server import Config, Server, Worker, Workers
 from .settings import Settings
 from .telemetry.flushing import Flushing
 
 __all__ = ["listening", "serve_one", "serve_several", "upstream_app", "uvicorn_options", "worker_app"]
 
 _UPSTREAM = "IMAGECALL_UPSTREAM"
+
+_LONGEST = 1 << 31
+"""Milliseconds of a connection's patience that are too many to be told to the system."""
 
 _FOR_PAGES = ("retry-after", "x-request-id", "x-should-retry")
 """Headers of an answer that clients in a browser look at."""
@@ -55,12 +59,29 @@ def _open_to_pages(served: ImageGenerationMiddleware) -> ASGIApp:
     if not origins:
         return served
     return CORSMiddleware(
-        served,
+        _silent_on_origins(served),
         allow_origins=origins,
         allow_methods=["*"],
         allow_headers=["*"],
+        allow_private_network=True,  # browsers ask so before a page from outside reaches this machine
         expose_headers=_FOR_PAGES,
     )
+
+
+def _silent_on_origins(app: ASGIApp) -> ASGIApp:
+    """Leave out what others say of it: many model servers let the pages of all origins read."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                said = message.get("headers", ())
+                kept = [pair for pair in said if not pair[0].lower().startswith(b"access-control-")]
+                message = {**message, "headers": kept}
+            await send(message)
+
+        await app(scope, receive, answer)
+
+    return serve
 
 
 def worker_app() -> ASGIApp:
@@ -68,8 +89,11 @@ def worker_app() -> ASGIApp:
     return upstream_app(os.environ[_UPSTREAM], {})[0]
 
 
-def listening(host: str, port: int) -> tuple[socket.socket, str]:
+def listening(host: str, port: int, settings: Settings) -> tuple[socket.socket, str]:
     """Open a port; return it and its URL.
+
+    Where the system can (Linux), it closes connections whose clients take nothing for as long as a response
+    may last: a server that closes one goes on waiting until what it has written is taken.
 
     Raises:
         OSError: the port is not to be had.
@@ -80,6 +104,9 @@ def listening(host: str, port: int) -> tuple[socket.socket, str]:
     except OSError as error:
         reason = str(error.strerror).partition(" (while")[0]
         raise OSError(f"cannot listen on {host}:{port} ({reason}); choose --host and --port") from error
+    patience = (settings.response_timeout + settings.disconnect_grace) * 1_000
+    if hasattr(socket, "TCP_USER_TIMEOUT") and patience < _LONGEST:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, math.ceil(patience))
     name = f"[{host}]" if ":" in host else host
     return listener, f"http://{name}:{port}"
 
@@ -129,7 +156,7 @@ def serve_several(
     )
     multiprocess.Process = Worker  # type: ignore[misc]  # the only way to give them a server
     with listener:
-        multiprocess.Multiprocess(config, sockets=[listener]).run()
+        Workers(config, sockets=[listener]).run()
 
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:

@@ -18,12 +18,14 @@ from types import FrameType
 from typing import Any
 from weakref import WeakSet
 
-__all__ = ["STOPPING", "Shutdown"]
+__all__ = ["STOPPING", "STOPPING_CODE", "Shutdown"]
 
 log = logging.getLogger("imagecall")
 
 STOPPING = "The server is shutting down; ask again."
-"""All that a client is told of it."""
+"""All that a client is told of it, …"""
+STOPPING_CODE = "server_shutting_down"
+"""… and its machine-readable reason, where the answer is an error."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGBREAK] if hasattr(signal, "SIGBREAK") else []))
 _LAST_WORDS = 2.0
@@ -47,13 +49,17 @@ class Shutdown:
         self._loop: asyncio.AbstractEventLoop
         self._deadline: asyncio.TimerHandle | None = None
         self._over = False
+        self._listens = False
         self.begun = False
 
     def watch(self) -> None:
         """Learn of the server's signals from now on. To be called in its loop, any number of times."""
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._listens and loop is self._loop:
+            return
+        self._loop = loop
         if threading.current_thread() is threading.main_thread():  # elsewhere there are no signals
-            _listen(self)
+            self._listens = _listen(self)
 
     def reopen(self) -> None:
         """Begin anew: the application starts, maybe not for the first time."""
@@ -151,14 +157,14 @@ class _Handler:
         self._before(number, frame)
 
 
-def _listen(shutdown: Shutdown) -> None:
-    """Let a shutdown hear of the signals, if there is a server that takes them.
+def _listen(shutdown: Shutdown) -> bool:
+    """Let a shutdown hear of the signals, if there is a server that takes them; tell whether there is.
 
     A process that nobody asked to treat SIGTERM is not a server's, or dies of it at once: there is nothing
     to wait for, and its handlers are its own.
     """
     if not callable(signal.getsignal(signal.SIGTERM)):
-        return
+        return False
     for number in _SIGNALS:
         handler = signal.getsignal(number)
         if not isinstance(handler, _Handler):
@@ -167,3 +173,4 @@ def _listen(shutdown: Shutdown) -> None:
             handler = _Handler(handler)
             signal.signal(number, handler)
         handler.told.add(shutdown)
+    return True

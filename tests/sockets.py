@@ -76,6 +76,7 @@ class Socket:
     Attributes:
         messages: what the client was sent, in order.
         reads: while it is not set, sends are held up, as they are by a slow client.
+        stops_at: the type of the event that the client does not take, nor anything behind it.
         sent_to: set as soon as something is on its way to it.
         left: what sends raise once the client has gone, where the server raises at all.
         raised: what came out of the application.
@@ -85,6 +86,7 @@ class Socket:
         self.messages: list[Message] = []
         self.reads = asyncio.Event()
         self.reads.set()
+        self.stops_at = ""
         self.sent_to = asyncio.Event()
         self.left: OSError | None = None
         self.raised: BaseException | None = None
@@ -116,6 +118,8 @@ class Socket:
 
     async def _hear(self, message: Message) -> None:
         self.sent_to.set()
+        if self.stops_at and json.loads(message.get("text", "{}")).get("type") == self.stops_at:
+            self.reads.clear()
         await self.reads.wait()
         if self.left is not None:
             raise self.left

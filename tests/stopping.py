@@ -137,8 +137,10 @@ class Stopped:
         self.code = await self._process.wait()
         self._news.tell()
 
-    async def logged(self, words: str) -> None:
-        await self._news.until(lambda: any(words in line for line in self.log) or self.code is not None)
+    async def logged(self, words: str, times: int = 1) -> None:
+        await self._news.until(
+            lambda: sum(words in line for line in self.log) >= times or self.code is not None
+        )
         assert self.code is None, "".join(self.log)
 
     async def ended(self) -> None:

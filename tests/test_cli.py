@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from commands import answers, run
 from imagecall.middleware import ImageGenerationMiddleware, cli
 from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.health import Health
 from imagecall.middleware.recording import read_recording
+from imagecall.middleware.server import Server
 from imagecall.middleware.settings import Settings
 from imagecall.middleware.terminal.timeline import timeline
 from serving import serve
@@ -26,11 +26,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, tuple[str, int]]]
     """What a command would let uvicorn serve and where, without serving it."""
     calls: list[tuple[Any, tuple[str, int]]] = []
 
-    def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+    def run(server: Server, sockets: list[socket.socket]) -> None:
         (listener,) = sockets
         calls.append((server.config.app, listener.getsockname()[:2]))
 
-    monkeypatch.setattr(uvicorn.Server, "run", run)
+    monkeypatch.setattr(Server, "run", run)
     return calls
 
 
@@ -213,6 +213,18 @@ def test_record_writes_nothing_when_the_model_server_refuses(
         assert run(monkeypatch, "record", *words) == 1
     assert "imagecall: the model server answered with status 503: Busy." in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_record_says_that_it_cannot_write_the_recording(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = tmp_path / "request.json"
+    request.write_text('{"model": "m", "input": "x", "stream": true}')
+    with serve(scripted_app()) as url:
+        words = ("--upstream", url, "--request", str(request), "--out", str(request))
+        assert run(monkeypatch, "record", *words) == 1
+    told = f"imagecall: the recording {request} cannot be written: File exists\n"
+    assert capsys.readouterr().err == told
 
 
 def test_a_developer_may_see_the_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import runpy
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +65,61 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_marked_blocks_are_run_and_servers_are_asked(page: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with ExitStack() as servers:
+    with TRIED["Terminals"]() as terminals:
         for block in TRIED["blocks"](page):
-            TRIED["run"](block, page.parent, servers)
+            TRIED["run"](block, page.parent, terminals)
         assert (page.parent / "copied.txt").read_text() == "Hello\n"
     assert "answers 200" in capfd.readouterr().out
+
+
+SERVER = """
+import http.server, pathlib
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(WELL if self.path == "/healthz" else 502)
+        self.end_headers()
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
+print(f"http://127.0.0.1:{server.server_port}", flush=True)
+try:
+    server.serve_forever()
+except KeyboardInterrupt:
+    pathlib.Path("stopped").touch()
+"""
+
+
+def gateway(well: int, mark: str = "server") -> str:
+    """A block whose server has another one behind it, which is away."""
+    return f"<!-- runnable: {mark} -->\n```sh\nexec python -c '{SERVER.replace('WELL', str(well))}'\n```\n"
+
+
+def test_a_gateway_without_its_upstream_must_be_well_itself(page: Path) -> None:
+    page.write_text(gateway(200) + gateway(500))
+    first, second = TRIED["blocks"](page)
+    with TRIED["Terminals"]() as terminals:
+        TRIED["run"](first, page.parent, terminals)
+        with pytest.raises(SystemExit, match="answered 502"):
+            TRIED["run"](second, page.parent, terminals)
+
+
+def test_a_server_takes_the_place_of_the_one_in_its_terminal(page: Path) -> None:
+    page.write_text(gateway(200, "server one") + gateway(200, "server two") + gateway(200, "server one"))
+    blocks = TRIED["blocks"](page)
+    stopped = page.parent / "stopped"
+    with TRIED["Terminals"]() as terminals:
+        for block, before in zip(blocks, (False, False, True), strict=True):
+            TRIED["run"](block, page.parent, terminals)
+            assert stopped.exists() is before
+        stopped.unlink()
+    assert stopped.exists()
 
 
 def test_a_block_that_fails_fails_the_run(page: Path) -> None:
     page.write_text("<!-- runnable -->\n```sh\nexit 3\n```\n")
     (block,) = TRIED["blocks"](page)
     with pytest.raises(Exception, match="non-zero exit status 3"):
-        TRIED["run"](block, page.parent, ExitStack())
+        TRIED["run"](block, page.parent, TRIED["Terminals"]())
 
 
 def test_a_mark_without_a_block_is_told(page: Path) -> None:
@@ -90,4 +132,4 @@ def test_a_server_that_ends_at_once_is_told(page: Path) -> None:
     page.write_text("<!-- runnable: server -->\n```sh\nexit 3\n```\n")
     (block,) = TRIED["blocks"](page)
     with pytest.raises(SystemExit, match="ended with code 3"):
-        TRIED["run"](block, page.parent, ExitStack())
+        TRIED["run"](block, page.parent, TRIED["Terminals"]())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from typing import Any
@@ -113,6 +114,27 @@ async def test_what_can_end_by_itself_within_the_grace_does(command: list[str], 
     assert_quiet(server.log)
     assert_ended(server.code, signal.SIGTERM)
     tried("a stopping server", ["streamed", "whole"])
+
+
+async def test_nobody_connects_to_workers_that_end_what_is_open(unused_tcp_port: int) -> None:
+    painter = PictureServer()
+    painter.quick = False
+    options = ("--workers", "2", "--store", "none")
+    async with running(SERVED, unused_tcp_port, painter, *options, grace="20") as server:
+        await server.logged("startup complete", 2)
+        client = await server.ask(draw("anything"))
+        await painter.was_asked(1)
+        server.signal(signal.SIGTERM)
+        await server.logged("Waiting for connections to close")
+        await server.logged("Finished server process")
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", unused_tcp_port)
+        painter.may_paint.set()
+        await client.heard_all()
+        await server.ended()
+    assert client.verdict() == "completed 1"
+    assert_quiet(server.log)
+    tried("a stopping server")
 
 
 @each_signal

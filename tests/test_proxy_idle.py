@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import aclosing
 
 import aiohttp.connector
@@ -35,3 +36,25 @@ async def test_an_idle_connection_is_used_again_only_as_long_as_no_common_server
         monkeypatch.setattr(aiohttp.connector, "monotonic", lambda: now() + idle)
         assert await ask(app, http_scope("/x")) == OK_MESSAGES
     assert opened == connections
+
+
+async def test_a_loop_that_was_busy_uses_no_connection_that_the_server_has_closed_meanwhile() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+
+        async def answer() -> socket.socket:
+            link, _ = await loop.sock_accept(listener)
+            await loop.sock_recv(link, 1 << 16)
+            await loop.sock_sendall(link, OK)
+            return link
+
+        host, port = listener.getsockname()
+        async with aclosing(ProxyApp(f"http://{host}:{port}")) as app:
+            answering = asyncio.create_task(answer())
+            assert await ask(app, http_scope("/x")) == OK_MESSAGES
+            first = await answering
+            answering = asyncio.create_task(answer())
+            first.close()  # and nothing may run before the next request
+            assert await ask(app, http_scope("/x")) == OK_MESSAGES
+            (await answering).close()

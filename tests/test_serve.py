@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -19,7 +21,9 @@ import openai
 import pytest
 from commands import run
 from imagecall.middleware.embedded.scripted import scripted_app
-from imagecall.middleware.serving import worker_app
+from imagecall.middleware.serving import listening, worker_app
+from imagecall.middleware.settings import Settings
+from parts import require
 from redis_server import redis_server
 from serving import serve
 
@@ -211,3 +215,31 @@ def test_options_travel_to_the_workers_as_variables(
     )
     served: Any = worker_app()
     assert (served.app.settings.max_turns, served.app.settings.store) == (3, "none")
+
+
+def test_a_client_that_takes_nothing_for_as_long_as_a_response_may_last_is_closed_by_the_system(
+    unused_tcp_port: int,
+) -> None:
+    require(hasattr(socket, "TCP_USER_TIMEOUT"), "this system has no TCP_USER_TIMEOUT")
+    settings = Settings(response_timeout=0.5, disconnect_grace=0.5)
+    listener, _ = listening("127.0.0.1", unused_tcp_port, settings)
+    with listener, socket.create_connection(listener.getsockname()), listener.accept()[0] as link:
+        link.setblocking(False)
+        while select.select([], [link], [], 0)[1]:
+            link.send(bytes(1 << 16))
+        select.select([link], [], [])
+        with pytest.raises(TimeoutError):
+            link.recv(1)
+
+
+@pytest.mark.parametrize(("timeout", "able"), [(math.inf, True), (1_800.0, False)])
+def test_a_port_is_opened_where_the_system_cannot_or_need_not_do_so(
+    timeout: float, able: bool, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if not able:
+        monkeypatch.delattr(socket, "TCP_USER_TIMEOUT", raising=False)
+    listener, url = listening("127.0.0.1", unused_tcp_port, Settings(response_timeout=timeout))
+    with listener:
+        assert url == f"http://127.0.0.1:{unused_tcp_port}"
+        assert option is None or listener.getsockopt(socket.IPPROTO_TCP, option) == 0

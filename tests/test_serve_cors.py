@@ -12,6 +12,10 @@ import pytest
 from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.serving import upstream_app
 from serving import serve
+from starlette.middleware.cors import CORSMiddleware
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
 
 PAGE = "https://page.example"
 
@@ -68,6 +72,33 @@ def test_an_error_of_our_own_names_the_origin_once(url: str) -> None:
     )
     assert status == 400
     assert headers.get_all("access-control-allow-origin") == [PAGE]
+
+
+def test_a_page_from_outside_may_reach_a_server_on_its_users_own_machine(url: str) -> None:
+    wishes = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Private_Network": "true"}
+    status, headers, _ = _ask(url, "OPTIONS", Origin=PAGE, **wishes)
+    assert (status, headers["access-control-allow-private-network"]) == (200, "true")
+
+
+@pytest.mark.parametrize(("origin", "named"), [(PAGE, [PAGE]), ("https://evil", None)])
+def test_what_the_model_server_allows_by_itself_does_not_count(origin: str, named: list[str] | None) -> None:
+    generous = CORSMiddleware(scripted_app(), allow_origins=["*"], allow_credentials=True)
+    with serve(generous) as upstream:
+        app, _ = upstream_app(upstream, {"backend": "scene", "cors_origins": PAGE})
+        with serve(app) as url:
+            status, headers, _ = _ask(f"{url}/v1/models", "GET", Origin=origin)
+    assert status == 200
+    assert headers.get_all("access-control-allow-origin") == named
+    assert headers["access-control-allow-credentials"] is None
+
+
+def test_a_websocket_is_for_pages_of_named_origins_too(url: str) -> None:
+    address = url.replace("http", "ws")
+    with connect(address, origin=Origin(PAGE)), connect(address):
+        pass
+    with pytest.raises(InvalidStatus) as refused:
+        connect(address, origin=Origin("https://evil"))
+    assert refused.value.response.status_code == 403
 
 
 def test_without_named_origins_a_preflight_is_the_model_servers_own() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from imagecall.middleware import server as server_module
-from imagecall.middleware.server import Config, Server, Worker
+from imagecall.middleware.server import Config, Server, Worker, Workers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from waiting import no_hanging
 
@@ -82,6 +86,70 @@ async def test_an_application_that_does_not_care_is_cancelled_in_the_end(
         pass
     assert app.told == {"type": "http.disconnect"}
     assert isinstance(app.raised, asyncio.CancelledError)
+
+
+def test_a_grace_without_an_end_is_one() -> None:
+    assert Config("stopping_app:app", math.inf, log_config=None).timeout_graceful_shutdown is None
+
+
+HANGING = """
+import asyncio, sys
+from imagecall.middleware.serving import listening, serve_one
+from imagecall.middleware.settings import Settings
+
+async def app(scope, receive, send):
+    asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    for _ in range(2):
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        print(kind, flush=True)
+
+serve_one(app, listening("127.0.0.1", 0, Settings())[0], 0.0, log_level="critical")
+"""
+"""A server with a thread that does not end."""
+
+
+def test_another_ctrl_c_ends_the_process_in_silence_though_a_thread_still_works() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HANGING], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"lifespan.startup\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"lifespan.shutdown\n"
+        for _ in range(100):  # the server itself takes note of those that come before its very end
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+                break
+        _, words = process.communicate()
+    assert (process.returncode, words) == (-signal.SIGINT, b"")
+
+
+def test_behind_the_servers_end_ctrl_c_is_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[int] = []
+
+    async def serve(self: Server, sockets: list[socket.socket]) -> None:
+        self.handle_exit(signal.SIGINT, None)
+
+    monkeypatch.setattr(Server, "serve", serve)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        Server(Config("stopping_app:app", 0.0, log_config=None)).run([])
+        signal.raise_signal(signal.SIGINT)  # as uvicorn passes it on
+        handler = signal.getsignal(signal.SIGINT)
+        monkeypatch.setattr(signal, "raise_signal", raised.append)
+        assert callable(handler)
+        handler(signal.SIGINT, None)
+        assert (raised, signal.getsignal(signal.SIGINT)) == ([signal.SIGINT], signal.SIG_DFL)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_workers_that_are_told_to_stop_find_the_port_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Workers(Config("stopping_app:app", 0.0, log_config=None), [listener]).terminate_all()
+        assert listener.fileno() == -1
 
 
 def test_each_of_several_workers_has_such_a_server() -> None:

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from waiting import Clock, settle
 
 GRACE = 5.0
+STOPPED = error(503, STOPPING, code="server_shutting_down")
 
 
 # -- over WebSocket --------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ async def test_a_websockets_response_that_has_shown_nothing_ends_in_an_error() -
         client.say(create())
         await server.was_asked(1)
         app.shutdown.begin()
-    assert client.events == [error(503, STOPPING)]
+    assert client.events == [STOPPED]
     assert farewell(client) == (1012, STOPPING)
 
 
@@ -82,7 +83,54 @@ async def test_what_is_the_model_servers_own_ends_in_an_error_on_a_websocket() -
         await listening.wait()
         app.shutdown.begin()
     assert client.types == ["response.created", "error"]
-    assert client.events[-1] == error(503, STOPPING)
+    assert client.events[-1] == STOPPED
+    assert farewell(client) == (1012, STOPPING)
+
+
+async def test_a_client_that_reads_slowly_hears_nothing_of_a_response_behind_its_end() -> None:
+    app = middleware(ModelServer(Answer([b"".join(KITE_TURNS[1])])), Painter())
+    async with connected(app, stays=True) as client:
+        await settle()
+        client.reads.clear()
+        client.sent_to.clear()
+        client.say({"type": "response.create", "model": "m", "input": "Hello."})
+        await client.sent_to.wait()
+        app.shutdown.begin()
+        await settle()
+        client.reads.set()
+    assert client.types == ["response.created", "error"]
+    assert farewell(client) == (1012, STOPPING)
+
+
+async def test_a_refusal_on_its_way_to_a_client_is_all_that_it_hears_of_a_response() -> None:
+    app = middleware(ModelServer(Answer([b"no"], 429)), Painter())
+    async with connected(app, stays=True) as client:
+        await settle()
+        client.reads.clear()
+        client.sent_to.clear()
+        client.say({"type": "response.create", "model": "m", "input": "Hello."})
+        await client.sent_to.wait()
+        app.shutdown.begin()
+        await settle()
+        client.reads.set()
+    assert client.events == [error(429, "no")]
+    assert farewell(client) == (1012, STOPPING)
+
+
+async def test_a_client_that_reads_slowly_hears_the_end_though_the_model_server_has_ended_before() -> None:
+    may = asyncio.Event()
+    app = middleware(ModelServer(Answer([KITE_TURNS[1][0], may])), Painter())
+    async with connected(app, stays=True) as client:
+        client.say({"type": "response.create", "model": "m", "input": "Hello."})
+        await client.heard(2)
+        client.reads.clear()
+        client.sent_to.clear()
+        app.shutdown.begin()
+        await client.sent_to.wait()
+        may.set()
+        await settle()
+        client.reads.set()
+    assert client.events[1:] == [STOPPED]
     assert farewell(client) == (1012, STOPPING)
 
 

@@ -11,7 +11,7 @@ from kite import KITE, kite_stream, usage
 from model_server import HOSTED, JSON, KITE_TURNS, Answer, ModelServer, calling, saying
 from painters import Painter
 from sockets import Socket, connected, create, error
-from starlette.types import Message, Receive, Send
+from starlette.types import Message, Receive, Scope, Send
 from waiting import Clock, settle
 
 EXPECTED = kite_stream(spent=usage(200, 20))
@@ -272,3 +272,48 @@ async def test_amid_a_send_that_is_held_up() -> None:
         await settle()
         client.reads.set()
     assert len(client.messages) == heard
+
+
+# -- when it takes nothing any more ----------------------------------------------------------------
+
+TOO_LONG, GRACE = 100, 5
+
+
+async def _stalls(client: Socket, clock: Clock) -> None:
+    """Take nothing until long after the response's time is up."""
+    await settle()
+    await clock.forward(TOO_LONG)
+    await clock.forward(GRACE)
+
+
+@pytest.mark.parametrize("takes", ["nothing", "all but the end"])
+async def test_its_connection_is_left_when_its_responses_time_is_up(
+    takes: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    app = middleware(ModelServer(*KITE_TURNS), Painter(), response_timeout=TOO_LONG, disconnect_grace=GRACE)
+    async with connected(app, stays=True) as client:
+        await settle()
+        client.stops_at = "response.created" if takes == "nothing" else "response.completed"
+        client.say(create())
+        await _stalls(client, clock)
+    assert not client.closed
+    assert "it was cut off" in caplog.text
+
+
+async def test_an_applications_own_end_of_its_connection_is_cancelled_then() -> None:
+    clock, model = Clock(), ModelServer(*KITE_TURNS)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await model(scope, receive, send)
+            return
+        await send({"type": "websocket.accept"})
+        await asyncio.Event().wait()
+
+    served = middleware(app, Painter(), response_timeout=TOO_LONG, disconnect_grace=GRACE)
+    async with connected(served, stays=True) as client:
+        client.stops_at = "response.created"
+        client.say(create())
+        await _stalls(client, clock)
+    assert client.events == []

@@ -10,7 +10,7 @@ from asgi import middleware
 from kite import kite_stream, usage
 from model_server import HOSTED, JSON, KITE_TURNS, SSE, Answer, ModelServer, saying, whole
 from painters import Painter
-from sockets import connected, create, error
+from sockets import connected, create, error, handshake
 
 EXPECTED = kite_stream(spent=usage(200, 20))
 NEUTRAL = "The model server failed to complete the response."
@@ -110,3 +110,31 @@ async def test_another_turn_one_that_is_no_response_becomes_an_error() -> None:
         client.say(create())
         await client.heard_ends()
     assert client.events == [error(502, NEUTRAL)]
+
+
+# -- pages of other origins ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("origins", "origin", "accepted"),
+    [
+        ("", b"http://localhost", True),
+        ("", b"https://LOCALHOST", True),  # a proxy before us may speak TLS
+        ("", b"http://localhost:8080", False),
+        ("", b"https://thief.example", False),
+        ("", b"null", False),
+        ("https://page.example", b"https://page.example", True),
+        ("https://page.example", b"http://page.example", False),
+        ("null", b"null", True),
+        ("*", b"https://page.example", True),
+    ],
+)
+async def test_only_pages_that_could_post_may_open_a_websocket(
+    origins: str, origin: bytes, accepted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = middleware(ModelServer(), Painter(), cors_origins=origins)
+    async with connected(app, handshake(headers=[(b"origin", origin)]), stays=not accepted) as client:
+        pass
+    told = "websocket.accept" if accepted else "websocket.close"
+    assert [message["type"] for message in client.messages] == [told]
+    assert ("cors_origins" in caplog.text) is not accepted

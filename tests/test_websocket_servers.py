@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import io
 import json
 import random
-import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,14 +13,14 @@ from typing import Any
 import openai
 import PIL.Image
 import pytest
-import uvicorn
 from asgi import middleware
+from commands import run
 from fastapi import FastAPI, WebSocket
 from imagecall.middleware.backends.base import ImageError
-from imagecall.middleware.cli import main
 from imagecall.middleware.embedded.llm import LanguageModel, available
 from imagecall.middleware.embedded.scripted import scripted_app
 from imagecall.middleware.proxy import ProxyApp
+from imagecall.middleware.server import Server
 from kite import KITE, kite_stream, usage
 from loopback import uvicorn_server
 from model_server import HOSTED, KITE_TURNS, ModelServer, calling, saying
@@ -116,13 +113,13 @@ async def test_a_binary_message_is_answered_with_a_close_code() -> None:
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1003, "Send JSON in text messages.")
 
 
-def test_serve_takes_messages_as_large_as_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_takes_messages_as_large_as_bodies(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
     limits: list[int] = []
-    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: limits.append(self.config.ws_max_size))
-    monkeypatch.setattr(sys, "argv", ["imagecall", "serve", "--upstream", "http://h", "--max-body", "12345"])
-    monkeypatch.setattr(socket, "create_server", lambda *_, **__: contextlib.nullcontext())
-    with pytest.raises(SystemExit):
-        main()
+    monkeypatch.setattr(Server, "run", lambda self, sockets: limits.append(self.config.ws_max_size))
+    words = ("--upstream", "http://h", "--max-body", "12345", "--port", str(unused_tcp_port))
+    assert run(monkeypatch, "serve", *words) == 0
     assert limits == [12345]
 
 

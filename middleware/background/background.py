@@ -39,7 +39,7 @@ class Background:
         self._life: Lifetime | None = None
         self._stopping = False
 
-    async def run(self, job: Job, exchange: Exchange, body: bytes, receive: Receive) -> None:
+    async def run(self, job: Job, exchange: Exchange, receive: Receive) -> None:
         """Begin a response, and serve the client that asked for it as long as it listens.
 
         Raises:
@@ -53,12 +53,12 @@ class Background:
             raise RuntimeError("the server stops")
         job.exchange = exchange
         self._jobs[job.id] = job
-        self._group.create_task(self._run(job, body))
+        self._group.create_task(self._run(job))
         await job.follower.serve(receive)
 
-    async def _run(self, job: Job, body: bytes) -> None:
+    async def _run(self, job: Job) -> None:
         try:
-            await job.run(body)
+            await job.run()
         except Exception:
             log.exception("%s failed in the background", job.id)
         finally:

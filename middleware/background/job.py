@@ -107,8 +107,8 @@ class Job:
 
     # -- its tasks -----------------------------------------------------------------------------
 
-    async def run(self, body: bytes) -> None:
-        """Make the response; `body` is turn one's.
+    async def run(self) -> None:
+        """Make the response.
 
         What the inner application raises, and that the store fails, comes out of the client's request,
         as long as the client has been told nothing; later it is logged.
@@ -118,7 +118,7 @@ class Job:
             async with asyncio.TaskGroup() as self._group:
                 self._group.create_task(self._record())
                 try:
-                    await self.exchange.run(body)
+                    await self.exchange.run()
                 except (Exception, asyncio.CancelledError) as raised:
                     if from_outside():
                         raise

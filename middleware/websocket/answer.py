@@ -21,6 +21,7 @@ from ...events.response_object import NEUTRAL
 from ...events.sse import SSEDecoder
 from ...events.wire import TERMINAL, dumps, loads
 from ..headers import Headers, header
+from ..shutdown import STOPPING, STOPPING_CODE
 from .messages import error_payload
 
 __all__ = ["WebSocketAnswer"]
@@ -45,6 +46,7 @@ class WebSocketAnswer:
 
     Attributes:
         over: set as soon as the client knows, or is about to be told, how the response ended.
+        held_up: whether a message is on its way to the client, or was given up there.
     """
 
     at_once = True  # uvicorn, for one, closes its WebSockets first
@@ -65,6 +67,7 @@ class WebSocketAnswer:
         self._size = 0
         self._told_error = False
         self.over = asyncio.Event()
+        self.held_up = False
 
     # -- the sink ------------------------------------------------------------------------------
 
@@ -92,8 +95,10 @@ class WebSocketAnswer:
 
     async def close(self, finish: Finish) -> None:
         """End the answer; a response that never began becomes an error."""
-        if finish.pieces is None:
-            await self.fail(503 if finish.stopping else 502, finish.told or NEUTRAL)
+        if finish.pieces is None and finish.stopping:
+            await self.stop()
+        elif finish.pieces is None:
+            await self.fail(502, finish.told or NEUTRAL)
         self.over.set()
 
     def _payloads(self, frames: bytes) -> Iterator[bytes]:
@@ -134,15 +139,17 @@ class WebSocketAnswer:
     async def refuse(self, error: RequestError) -> None:
         """Tell the client what is wrong with its request."""
         kind = "invalid_request_error"
-        await self._tell(
+        await self._tell_end(
             error_payload(error.status, error.message, kind=kind, param=error.param, code=error.code)
         )
-        self.over.set()
+
+    async def stop(self) -> None:
+        """Tell the client that the response ends because the server stops."""
+        await self.fail(503, STOPPING, STOPPING_CODE)
 
     async def fail(self, status: int, message: str, code: str | None = None) -> None:
         """Tell the client that something went wrong on this side of it."""
-        await self._tell(error_payload(status, message, kind="server_error", code=code))
-        self.over.set()
+        await self._tell_end(error_payload(status, message, kind="server_error", code=code))
 
     def _begin(self, status: int, headers: Headers) -> None:
         self._status = status
@@ -165,8 +172,7 @@ class WebSocketAnswer:
         if not last:
             return
         if self._mode == "refused":
-            await self._tell(_refusal(self._status, b"".join(self._pieces)))
-            self.over.set()
+            await self._tell_end(_refusal(self._status, b"".join(self._pieces)))
         elif self._mode == "whole":
             await self._whole(b"".join(self._pieces))
         await self.end()
@@ -189,13 +195,19 @@ class WebSocketAnswer:
             return
         kind = f"response.{response.get('status')}"
         kind = kind if kind in TERMINAL else "response.completed"
+        await self._tell_end(b'{"type":"%b","sequence_number":0,"response":%b}' % (kind.encode(), body))
+
+    async def _tell_end(self, payload: bytes) -> None:
+        """Tell the last that is to be told: while a slow client holds it up, nobody may tell another end."""
         self.over.set()
-        await self._tell(b'{"type":"%b","sequence_number":0,"response":%b}' % (kind.encode(), body))
+        await self._tell(payload)
 
     async def _tell(self, payload: bytes) -> None:
         if self._suffix and payload.endswith(b"}") and len(payload) > 2:
             payload = payload[:-1] + self._suffix
+        self.held_up = True
         await self._send_text(payload.decode(errors="replace"))
+        self.held_up = False
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

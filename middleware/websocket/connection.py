@@ -11,7 +11,8 @@ client ── response.create ──▶ reader ──▶ Creation ──▶ Exch
 The inner application is first offered the WebSocket as it came. If it accepts, so do we; messages that do
 not concern the product travel to it and back untouched, the others are answered here over its HTTP
 endpoint. If it refuses (closes, denies, raises, returns), we accept, and each `response.create` becomes a
-POST. What it would have refused the handshake for, such as a wrong key, it says to that POST.
+POST. What it would have refused the handshake for, such as a wrong key, it says to that POST. Only pages
+of a foreign origin that `cors_origins` does not name are refused: they could not make that POST either.
 
 Rules of ours, where it is for us to answer:
 
@@ -21,6 +22,8 @@ Rules of ours, where it is for us to answer:
   than `max_body` one (413); the connection stays open;
 - a binary message closes the connection with 1003, since the protocol has none;
 - when the client leaves, what runs is cancelled exactly as over HTTP, where the same is an `http.disconnect`;
+- when it takes nothing any more and its response's time is up, the connection is left as it is: a close frame
+  would only wait behind the rest;
 - when the server stops, what runs ends at once, as failed, and the connection is closed with 1012.
 """
 
@@ -34,7 +37,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...events.errors import RequestError
 from ...events.wire import NestingError, dumps
+from ..answers import is_foreign
 from ..body import with_body
+from ..clock import StalledError
 from ..creation import Creation, Prepared
 from ..settings import Settings
 from ..shutdown import STOPPING, Shutdown
@@ -95,6 +100,14 @@ class ResponsesSocket:
 
     async def run(self) -> None:
         """Serve the connection to its end. What the inner application raises comes out as it was."""
+        try:
+            await self._serve()
+        except* StalledError:
+            log.debug("a WebSocket is left whose client takes nothing")
+        if self._inner.error is not None:
+            raise self._inner.error
+
+    async def _serve(self) -> None:
         async with asyncio.TaskGroup() as self._group:
             inner = self._group.create_task(self._inner.run())
             reader = self._group.create_task(self._read())
@@ -102,14 +115,14 @@ class ResponsesSocket:
             if self._inner.accepted:
                 await asyncio.wait((inner, reader), return_when=asyncio.FIRST_COMPLETED)
                 await self._idle()
+            elif is_foreign(self._scope, self._settings.cors_origins):
+                await self._refuse()
             else:
                 await self._accept()
                 with self._shutdown.holding(lambda: self._stop(reader), at_once=True):
                     await asyncio.wait((reader,))
             reader.cancel()
             self._gone.set()
-        if self._inner.error is not None:
-            raise self._inner.error
 
     def _stop(self, reader: asyncio.Task[None]) -> None:
         self._group.create_task(self._say_farewell(reader))
@@ -120,7 +133,7 @@ class ResponsesSocket:
         if answer is not None and self._exchanging:
             await answer.over.wait()
         elif answer is not None and not answer.over.is_set():
-            await answer.fail(503, STOPPING)
+            await answer.stop()
         await self._close(_SERVICE_RESTART, STOPPING)
         reader.cancel()
 
@@ -184,7 +197,7 @@ class ResponsesSocket:
             await answer.fail(500, _FAILED)
         else:
             self._answer = answer
-            self._exchanging = prepared is not None and prepared.lowered.tool is not None
+            self._exchanging = _exchanges(prepared)
             self._group.create_task(self._respond(create, prepared, scope, answer))
 
     def _check_free(self) -> None:
@@ -207,6 +220,8 @@ class ResponsesSocket:
                 await self._app(rewritten_scope(scope, len(body)), receive, answer.send)
         except Exception:
             log.exception("a response to a WebSocket failed")
+        if _exchanges(prepared) and answer.held_up:
+            raise StalledError
         await answer.end()
 
     # -- the inner application's end -----------------------------------------------------------
@@ -249,7 +264,17 @@ class ResponsesSocket:
         # Browsers that offered any give the connection up when none is taken.
         await self._say({"type": "websocket.accept", "subprotocol": offered[0]})
 
+    async def _refuse(self) -> None:
+        """Refuse the handshake of a page that may not ask. Servers answer such an end with a 403."""
+        log.warning("A page of another origin wanted a WebSocket; name it in cors_origins to allow it.")
+        await self._say({"type": "websocket.close"})
+
     async def _close(self, code: int, reason: str) -> None:
         await self._say({"type": "websocket.close", "code": code, "reason": reason})
         self._closed = True
         self._gone.set()  # at once: what still runs may say no more
+
+
+def _exchanges(prepared: Prepared | None) -> bool:
+    """Tell whether an exchange answers a request: it has limits, the inner application has its own."""
+    return prepared is not None and prepared.lowered.tool is not None
