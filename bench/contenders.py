@@ -85,6 +85,7 @@ class Site:
         start = "from imagecall.middleware.cli import main; main()"
         command = [sys.executable, "-c", start, "serve", "--upstream", self.upstream]
         options = ["--port", str(port), "--backend", "mcp", "--backend-url", self.painter]
+        options += ["--log-level", "warning"]  # as SMG's
         return self._contender("imagecall", [*command, *options], port)
 
     def _smg(self, port: int) -> Contender:

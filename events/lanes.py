@@ -94,8 +94,8 @@ class Lane:
         self._number = number
         self._asked = asked
         self._before, self._middle, self._behind = asked
-        self._told = told
         self._same = told == asked
+        self._told = asked if self._same else told  # one of them is enough to keep
         self._max_event = max_event
         self.used = False
 

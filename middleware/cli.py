@@ -16,7 +16,7 @@ from rich.console import Console
 from ..events.wire import loads
 from .command_options import with_settings
 from .demo import ModelName, demo_app
-from .logs import LogFormat, log_config
+from .logs import LogFormat, LogLevel, log_config
 from .recording import read_recording, replay_recording
 from .serving import listening, serve_one, serve_several, upstream_app, uvicorn_options
 from .settings import load_settings
@@ -86,10 +86,14 @@ def serve(
     log_format: Annotated[
         LogFormat, typer.Option(help="How the log is written.", envvar="IMAGECALL_LOG_FORMAT")
     ] = "text",
+    log_level: Annotated[
+        LogLevel, typer.Option(help="What is logged, and all above it.", envvar="IMAGECALL_LOG_LEVEL")
+    ] = "info",
     **settings: Any,
 ) -> None:
     """Stand in front of a model server at a URL."""
-    logging.config.dictConfig(log_config(log_format))
+    log = log_config(log_format, log_level)
+    logging.config.dictConfig(log)
     served, read = upstream_app(upstream, settings)
     if workers > 1 and read.store == "memory":
         raise ValueError(
@@ -99,7 +103,7 @@ def serve(
     listener, url = listening(host, port, read)
     typer.echo(f"Listening on {url}, in front of {upstream}")
     if workers > 1:
-        serve_several(workers, listener, upstream, settings, read, log_format)
+        serve_several(workers, listener, upstream, settings, read, log)
     else:
         serve_one(served, listener, read.shutdown_grace, log_config=None, **uvicorn_options(read))
 

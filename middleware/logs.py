@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from opentelemetry import trace
 
-__all__ = ["JSONFormatter", "LogFormat", "log_config"]
+__all__ = ["JSONFormatter", "LogFormat", "LogLevel", "log_config"]
 
 LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
 
@@ -54,7 +55,7 @@ class JSONFormatter(logging.Formatter):
         return json.dumps(told, default=str)
 
 
-def log_config(kind: LogFormat, level: str = "INFO") -> dict[str, Any]:
+def log_config(kind: LogFormat, level: LogLevel = "info") -> dict[str, Any]:
     """Return what `logging.config.dictConfig`, or uvicorn in its own processes, makes the log of.
 
     uvicorn's lines, those about each access among them, go the way of all others.
@@ -70,5 +71,5 @@ def log_config(kind: LogFormat, level: str = "INFO") -> dict[str, Any]:
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": kind, "filters": ["request_id"]}
         },
-        "root": {"level": level, "handlers": ["stderr"]},
+        "root": {"level": level.upper(), "handlers": ["stderr"]},
     }

@@ -14,11 +14,12 @@ from contextlib import asynccontextmanager
 import aiohttp
 import anyio
 from anyio.abc import TaskGroup
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from yarl import URL
 
 from .answers import error_body
 from .bridge import bridge
+from .client import Client
 from .headers import request_headers, response_headers
 from .request_id import forwarded, returned
 from .telemetry.propagation import add_trace_headers
@@ -44,10 +45,6 @@ _SKIP_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 class UpstreamCutError(Exception):
     """The upstream's body broke off; the server above must not end the client's body as if it were whole."""
-
-
-class _ClientGoneError(Exception):
-    """The client left in the middle of its own body."""
 
 
 class ProxyApp:
@@ -132,9 +129,9 @@ class ProxyApp:
         first = await receive()
         if first["type"] == "http.disconnect":
             return
-        async with _task_group() as group:
-            client = _Client(receive, first, group.cancel_scope)
-            group.start_soon(client.watch)
+        client = Client(receive, first)
+        del first  # its body may be megabytes, and the answer may take minutes
+        async with client:
             await _hear_of_closes()
             try:
                 response = await self._open().request(
@@ -145,33 +142,36 @@ class ProxyApp:
                     allow_redirects=False,
                 )
             except aiohttp.ClientError as error:
-                client.watching.cancel()
+                client.let_go()
                 await self._unreachable(scope, send, error)
             else:
                 await self._answer(response, client, send)
 
-    async def _answer(self, response: aiohttp.ClientResponse, client: _Client, send: Send) -> None:
+    async def _answer(self, response: aiohttp.ClientResponse, client: Client, send: Send) -> None:
         origin = str(self._upstream.origin).encode()
         headers = returned(response_headers(response.status, response.raw_headers, origin))
         body = self._watched_body(response)
         try:
             await send({"type": "http.response.start", "status": response.status, "headers": headers})
-            while chunk := await self._read(body):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await self._forward(body, send)
         finally:
             response.close()
         # Servers report a disconnect after a whole response, too: stop listening before it is whole.
-        client.watching.cancel()
+        client.let_go()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _read(self, body: aiohttp.StreamReader) -> bytes:
-        """Return all that has come, at least one byte; b"" at the true end."""
-        try:
-            return await body.readany()
-        except (aiohttp.ClientError, RuntimeError) as error:  # RuntimeError: it was closed a moment ago
-            raise UpstreamCutError(
-                f"{self._upstream.origin} broke off in the middle of its answer"
-            ) from error
+    async def _forward(self, body: aiohttp.StreamReader, send: Send) -> None:
+        """Send all that has come, again and again, to the body's true end."""
+        while True:
+            try:
+                chunk = await body.readany()
+            except (aiohttp.ClientError, RuntimeError) as error:  # RuntimeError: it was closed a moment ago
+                raise UpstreamCutError(
+                    f"{self._upstream.origin} broke off in the middle of its answer"
+                ) from error
+            if not chunk:
+                return
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     def _watched_body(self, response: aiohttp.ClientResponse) -> aiohttp.StreamReader:
         """Return the body, which will fail when its connection is lost before its end.
@@ -227,46 +227,6 @@ class ProxyApp:
         log.warning("The model server at %s cannot be reached: %s.", self._upstream.origin, reason)
         message = "The model server cannot be reached."
         await _refuse(scope, send, 502, message, "upstream_error", "upstream_unreachable")
-
-
-class _Client:
-    """The one reader of a client's `receive`: its body first, then its departure."""
-
-    __slots__ = ("_first", "_receive", "_request", "_uploaded", "watching")
-
-    def __init__(self, receive: Receive, first: Message, request: anyio.CancelScope) -> None:
-        self._receive = receive
-        self._first = first
-        self._request = request
-        self._uploaded = asyncio.Event()
-        self.watching = anyio.CancelScope()
-
-    def body(self) -> AsyncIterator[bytes] | None:
-        """Return the request's body as it comes, or None if there is none."""
-        if self._first.get("body") or self._first.get("more_body"):
-            return self._upload()
-        self._uploaded.set()
-        return None
-
-    async def _upload(self) -> AsyncIterator[bytes]:
-        message = self._first
-        while message["type"] == "http.request":
-            if body := message.get("body"):
-                yield body
-            if not message.get("more_body"):
-                self._uploaded.set()
-                return
-            message = await self._receive()
-        self._request.cancel()
-        raise _ClientGoneError  # a generator that merely ended would end the upstream's body as well
-
-    async def watch(self) -> None:
-        """Cancel the request when the client disconnects after its body."""
-        with self.watching:
-            await self._uploaded.wait()
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            self._request.cancel()
 
 
 def _asking(scope: Scope) -> list[tuple[str, str]]:

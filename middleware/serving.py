@@ -15,7 +15,6 @@ from uvicorn.supervisors import multiprocess
 
 from .asgi import ImageGenerationMiddleware
 from .health import Health
-from .logs import LogFormat, log_config
 from .proxy import ProxyApp
 from .server import Config, Server, Worker, Workers
 from .settings import Settings
@@ -131,7 +130,7 @@ def serve_several(
     upstream: str,
     given: Mapping[str, Any],
     settings: Settings,
-    log_format: LogFormat,
+    log: dict[str, Any],
 ) -> None:
     """Serve in several processes until this one is told to stop. One that dies is replaced.
 
@@ -141,7 +140,7 @@ def serve_several(
         upstream: the model server's URL.
         given: the settings that were given as options, as text.
         settings: all of them.
-        log_format: of the workers' logs.
+        log: the configuration of the workers' logs.
     """
     # Each worker is a new interpreter and reads them again from its environment.
     os.environ[_UPSTREAM] = upstream
@@ -151,7 +150,7 @@ def serve_several(
         settings.shutdown_grace,
         factory=True,
         workers=workers,
-        log_config=log_config(log_format),
+        log_config=log,
         **uvicorn_options(settings),
     )
     multiprocess.Process = Worker  # type: ignore[misc]  # the only way to give them a server

@@ -40,7 +40,7 @@ class Serving:
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(
             [*COMMAND, "--backend", "scene", "--port", str(self.port), *words],
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **variables},
@@ -61,6 +61,11 @@ class Serving:
             if needle in line:
                 found.append(line)
         return found
+
+    def listens(self) -> None:
+        """Wait until clients can connect."""
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().startswith("Listening on ")
 
     def workers(self, count: int) -> list[int]:
         """Wait until so many more workers serve; return their process ids."""
@@ -152,6 +157,17 @@ def test_the_log_in_text_names_requests(upstream: str) -> None:
         serving.draw("mine")
         [line] = serving.log("POST /v1/responses")
     assert "INFO uvicorn.access [mine]: " in line
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_log_tells_no_more_than_its_level_wants(upstream: str, workers: int) -> None:
+    words = ("--upstream", upstream, "--workers", str(workers), "--store", "none")
+    with running(*words, "--log-level", "warning") as serving:
+        serving.listens()
+        serving.draw()
+        _, rest = serving.stop()
+    assert serving.lines == []
+    assert rest == ""
 
 
 def test_several_workers_share_a_port_and_a_store_and_one_that_dies_is_replaced(upstream: str) -> None:
