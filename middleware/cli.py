@@ -7,6 +7,7 @@ import logging
 import logging.config
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,6 +61,22 @@ Upstream = Annotated[
         envvar="IMAGECALL_UPSTREAM",
     ),
 ]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"imagecall {version('imagecall')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What can be said before a command."""
 
 
 @app.command()

@@ -185,7 +185,7 @@ class Settings(BaseSettings):
     cors_origins: Names = Field(
         default=(),
         description="Origins (or *) whose pages may read this middleware's own error answers; in "
-        "`imagecall serve`, that may ask at all.",
+        "`imagecall serve`, that may ask at all; and that may open a WebSocket.",
     )
     keepalive: NonNegativeFloat = Field(
         default=15.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,10 @@ def test_a_developer_may_see_the_traceback(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr("sys.argv", ["imagecall", "replay", str(tmp_path / "nothing")])
     with pytest.raises(ValueError, match="is no recording"):
         cli.main()
+
+
+def test_the_command_tells_its_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"imagecall {version('imagecall')}\n"

@@ -36,6 +36,25 @@ def strings(node: ast.AST) -> Iterator[str]:
             yield inner.value
 
 
+def names(node: ast.AST, named: dict[str, str]) -> Iterator[str]:
+    """The strings of the constants that are read in this place."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and inner.id in named:
+            yield named[inner.id]
+
+
+def constants(trees: list[ast.Module]) -> dict[str, str]:
+    """The strings that modules name."""
+    return {
+        target.id: node.value.value
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.value, str)
+    }
+
+
 def parameters(trees: list[ast.Module]) -> dict[str, int]:
     """At which place functions and dataclasses take a positional `code`."""
     found = {}
@@ -79,14 +98,14 @@ def places(node: ast.AST, positions: dict[str, int]) -> Iterator[ast.AST | None]
 
 def written_codes() -> set[str]:
     trees = sources()
-    positions = parameters(trees)
+    positions, named = parameters(trees), constants(trees)
     written = {
         text
         for tree in trees
         for node in ast.walk(tree)
         for place in places(node, positions)
         if place is not None
-        for text in strings(place)
+        for text in [*strings(place), *names(place, named)]
     }
     computed = {_code(status) for status in (200, *range(400, 600))} | set(_USED_UP_WORDS)
     return {text for text in written if re.fullmatch(r"[a-z]+(_[a-z]+)*", text)} - {"code"} | computed
