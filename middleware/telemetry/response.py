@@ -149,6 +149,8 @@ class ObservedResponse:
             log.warning("%s", note)
         for words in self._translator.words:
             log.debug("the model server said: %s", words)
+        if not log.isEnabledFor(logging.INFO):
+            return
         log.info(
             "response %s of %r: %s after %.3f s, %d turn(s), "
             "pictures: %d completed, %d failed, %d cancelled, %d bytes",
