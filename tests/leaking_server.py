@@ -38,9 +38,9 @@ async def _leaking(app: ImageGenerationMiddleware, scope: Scope, receive: Receiv
 def main() -> None:
     run = Exchange.run
 
-    async def kept(exchange: Exchange, body: bytes) -> None:
+    async def kept(exchange: Exchange) -> None:
         _KEPT.append(exchange)
-        await run(exchange, body)
+        await run(exchange)
 
     Exchange.run = kept  # type: ignore[method-assign]  # it shall leak
     ImageGenerationMiddleware.__call__ = _leaking  # type: ignore[method-assign,assignment]  # it too

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -172,7 +172,7 @@ async def standing_before(upstream: str, kind: Literal["h11", "httptools"]) -> A
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with asyncio.TaskGroup() as group, aclosing(proxy):
+        async with aclosing(proxy), asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[listener]))
             yield listener.getsockname()
             server.should_exit = True
@@ -183,9 +183,10 @@ async def sent_through(kind: Literal["h11", "httptools"], raw: bytes) -> tuple[b
     seen: list[bytes] = []
 
     async def upstream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while request := await read_request(reader):
-            seen.append(request)
-            writer.write(ANSWER)
+        with suppress(asyncio.IncompleteReadError):  # its client was cut off amid its body: none to be read
+            while request := await read_request(reader):
+                seen.append(request)
+                writer.write(ANSWER)
 
     with no_hanging() as deadline:
         async with deadline, raw_server(upstream) as url, standing_before(url, kind) as (host, port):
