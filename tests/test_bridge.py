@@ -205,3 +205,25 @@ async def test_a_real_browser_side_client_talks_through_two_real_servers() -> No
             assert await socket.receive_str() == "hello"
             await socket.close(code=4000)
         assert (await behind.farewells.get())["code"] == 4000
+
+
+async def test_what_the_server_above_raises_comes_out_as_it_was() -> None:
+    async def greet(_: Receive, send: Send) -> None:
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "hello"})
+
+    async def gone(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            raise ConnectionResetError("the client has gone")
+
+    said = [{"type": "websocket.connect"}]
+    silent = asyncio.Event()
+
+    async def receive() -> Message:
+        if not said:
+            await silent.wait()
+        return said.pop()
+
+    async with uvicorn_server(Behind(greet)) as url, aclosing(ProxyApp(url)) as app:
+        with pytest.raises(ConnectionResetError, match="the client has gone"):
+            await app(ws_scope(), receive, gone)
