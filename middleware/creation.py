@@ -16,6 +16,7 @@ from ..events.sse import payload_of
 from ..events.translator import Translator
 from ..events.wire import dumps, loads
 from .background.background import Background
+from .background.follower import cut_off_late
 from .background.job import Job
 from .background.leases import Leases
 from .body import with_body
@@ -146,7 +147,8 @@ class Creation:
         queued = self._queued(prepared.lowered)
         job = Job(queued, keeper, leases, stream=prepared.stream, send=send, sink=sink)
         exchange = self._exchange(prepared, scope, job.receive, job.pass_on, job, keeper, job.id)
-        await self._background.run(job, exchange, receive)
+        async with cut_off_late(self._shared.settings, job.id):
+            await self._background.run(job, exchange, receive)
 
     def _exchange(
         self,

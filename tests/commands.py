@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from imagecall.middleware import cli
@@ -14,19 +16,28 @@ from starlette.types import ASGIApp, Receive, Send
 
 __all__ = ["answers", "live", "run", "sse"]
 
+_LOGGERS = ("", "imagecall", "uvicorn", "uvicorn.access", "uvicorn.asgi", "uvicorn.error")
+
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     """Run the command; return its exit code."""
     monkeypatch.setattr("sys.argv", ["imagecall", *words])
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    try:
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-    finally:  # the command has set up the log of a process that it takes for its own
-        root.handlers[:] = handlers
-        root.setLevel(level)
+    with _log_as_it_was(), pytest.raises(SystemExit) as end:
+        cli.main()
     return int(end.value.code or 0)
+
+
+@contextmanager
+def _log_as_it_was() -> Iterator[None]:
+    """Undo what a command, or uvicorn for it, makes of the log of a process that it takes for its own."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [(one, one.handlers[:], one.level, one.propagate) for one in loggers]
+    try:
+        yield
+    finally:
+        for one, handlers, level, propagate in before:
+            one.handlers[:], one.propagate = handlers, propagate
+            one.setLevel(level)
 
 
 def answers(response: Response) -> ASGIApp:

@@ -186,3 +186,57 @@ async def test_a_failure_of_ours_ends_one_response_and_no_other(
         assert any("failed in the background" in message for message in caplog.messages)
         painter.may_finish.set()
         assert (await ended(app, queued["id"]))["status"] == "completed"
+
+
+# -- when its client takes nothing any more --------------------------------------------------------
+
+TOO_LONG, GRACE = 100, 5
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_takes_nothing_is_cut_off_and_its_response_is_made_all_the_same(
+    stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    limits = {"response_timeout": TOO_LONG, "disconnect_grace": GRACE}
+    async with running(ModelServer(*KITE_TURNS), Painter(), **limits) as app:
+        client = Client(app, draw(background=True, stream=stream), post())
+        client.reads.clear()
+        serving = asyncio.create_task(client.run())
+        await client.sent_to.wait()
+        identifier = next(iter(app._background._jobs))
+        assert (await ended(app, identifier))["status"] == "completed"
+        await clock.forward(TOO_LONG + GRACE - 1)
+        assert not serving.done()
+        await clock.forward(1)
+        assert serving.done()
+        assert (client.messages, client.raised) == ([], None)
+        assert (await look(app, identifier))["status"] == "completed"
+    told = f"A client that follows {identifier} had not taken all of it when its time was long over"
+    assert [told in message for message in caplog.messages] == [True]
+
+
+async def test_a_slow_client_has_as_long_as_the_client_of_any_other_response(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    limits = {"response_timeout": TOO_LONG, "disconnect_grace": GRACE}
+    async with running(ModelServer(*KITE_TURNS), Painter(), **limits) as app:
+        client = Client(app, draw(background=True), post())
+        client.reads.clear()
+        serving = asyncio.create_task(client.run())
+        await client.sent_to.wait()
+        await clock.forward(TOO_LONG + GRACE - 1)
+        client.reads.set()
+        await serving
+        assert [one["sequence_number"] for one in read_events(client.body)] == [*range(15)]
+        assert client.complete
+    assert caplog.messages == []
+
+
+async def test_a_timeout_of_the_inner_application_comes_out_as_it_is() -> None:
+    late = TimeoutError("the model server is slow")
+    async with running(ModelServer(Answer([late], status=0)), Painter()) as app:
+        client = Client(app, draw(background=True), post())
+        await client.run()
+    assert client.raised is late

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from model_server import JSON, KITE_TURNS, Answer, ModelServer, whole
 from painters import Painter
 from surface import asking, delete, final, get
 from test_asgi import FORM, Mirror
+from waiting import Clock
 
 GONE = Answer([b"{}"], status=404, headers=JSON)
 
@@ -71,6 +73,25 @@ async def test_a_client_that_leaves_while_the_stream_is_told_again_is_left_alone
         await client.run()
         assert client.raised is None
         assert not client.complete
+
+
+async def test_a_client_that_takes_nothing_of_the_stream_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    app = middleware(ModelServer(*KITE_TURNS), Painter(), response_timeout=100, disconnect_grace=5)
+    await ask(app, draw())
+    before = asyncio.all_tasks()
+    client = Client(app, b"", post("/v1/responses/resp_up1", method="GET", query_string=b"stream=true"))
+    client.reads.clear()
+    telling = asyncio.create_task(client.run())
+    await client.sent_to.wait()
+    await clock.forward(104)
+    assert not telling.done()
+    await clock.forward(1)
+    assert telling.done()
+    assert (client.messages, client.raised) == ([], None)
+    assert asyncio.all_tasks() == before
+    (told,) = caplog.messages
+    assert told.startswith("A client that follows resp_up1 had not taken all of it")
 
 
 # -- what else is asked with a request -------------------------------------------------------------

@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from starlette.types import Receive
 
-__all__ = ["Follower"]
+from ..settings import Settings
+
+__all__ = ["Follower", "cut_off_late"]
+
+log = logging.getLogger("imagecall")
+
+
+@asynccontextmanager
+async def cut_off_late(settings: Settings, response_id: str) -> AsyncGenerator[None, None]:
+    """Give a client that follows a response as long as the response itself may take to be made and told.
+
+    What serves the client is cancelled then, and a line in the log tells so: a client that takes nothing
+    and does not go would hold it for ever. The response is somebody else's and goes on.
+
+    Args:
+        settings: the limits.
+        response_id: which response it follows.
+    """
+    limit = asyncio.timeout(settings.response_timeout + settings.disconnect_grace)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():  # it is the inner application's own
+            raise
+        log.warning(
+            "A client that follows %s had not taken all of it when its time was long over; it was cut off.",
+            response_id,
+        )
 
 
 class Follower:

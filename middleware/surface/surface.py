@@ -14,6 +14,7 @@ from ...events.errors import RequestError
 from ...events.wire import dumps
 from ..answers import answer_headers, send_json, send_request_error
 from ..background.background import Background
+from ..background.follower import cut_off_late
 from ..headers import Headers
 from ..settings import Settings
 from ..sinks import SSESink
@@ -108,7 +109,7 @@ class Surface:
                 "'stream' or 'background' have any, and they are the first to go when room is needed.",
                 param="stream",
             )
-        async with asyncio.TaskGroup() as group:
+        async with cut_off_late(self._settings, stored.id), asyncio.TaskGroup() as group:
             telling = group.create_task(_tell(log, asked))
             watching = group.create_task(_until_gone(asked.receive, telling))
             await asyncio.wait([telling])
