@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +23,7 @@ from ..events.lowering import LoweringOptions
 from ..events.sse import MAX_EVENT
 from ..events.turn import MAX_ARGUMENTS
 from .backends.images_api.request import PAINTING
-from .setting_values import Names, Object, Strings, json_object
+from .setting_values import Folder, Hosts, Names, NewFolder, Object, Origins, Paths, Strings, json_object
 
 __all__ = ["Settings", "SettingsError", "load_settings"]
 
@@ -149,23 +150,23 @@ class Settings(BaseSettings):
         description="Bytes of the store in memory: room for some seventy pictures of 2 MB, a quarter being "
         "for the logs of streams. The least recently used give way.",
     )
-    workspace_dir: Path | None = Field(
+    workspace_dir: Folder | None = Field(
         default=None, description="The folder whose pictures the model may name by path to have them edited."
     )
-    artifact_dir: Path | None = Field(
+    artifact_dir: NewFolder | None = Field(
         default=None, description="The folder into which each finished picture is also written."
     )
     artifact_hint: bool = Field(
         default=False, description="Whether the model is told where the picture was written."
     )
-    fetch_hosts: Names = Field(
+    fetch_hosts: Hosts = Field(
         default=(),
         description="Hosts (globs) from which pictures to edit may be fetched by URL; none by default.",
     )
     models: Names = Field(
         default=("*",), description="Globs of the models to act for; others are left alone."
     )
-    paths: Names = Field(
+    paths: Paths = Field(
         default=("/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses"),
         description="The paths of the Responses endpoint.",
     )
@@ -182,7 +183,7 @@ class Settings(BaseSettings):
     strict_arguments: bool = Field(
         default=False, description="Unknown arguments of the model are an error told to it, not dropped."
     )
-    cors_origins: Names = Field(
+    cors_origins: Origins = Field(
         default=(),
         description="Origins (or *) whose pages may read this middleware's own error answers; in "
         "`imagecall serve`, that may ask at all; and that may open a WebSocket.",
@@ -291,11 +292,18 @@ class Settings(BaseSettings):
 def load_settings(given: dict[str, Any]) -> Settings:
     """Read the settings from keyword arguments and the environment.
 
+    The empty text is none where there may be none: `IMAGECALL_BACKEND=` sets no backend.
+
     Raises:
         SettingsError: one line that names the wrong setting and says what it takes.
     """
+    unset = {
+        name: None
+        for name, field in Settings.model_fields.items()
+        if field.default is None and given.get(name, os.environ.get(f"IMAGECALL_{name.upper()}")) == ""
+    }
     try:
-        return Settings(**given)
+        return Settings(**(given | unset))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = str(first["loc"][0])

@@ -15,7 +15,7 @@ from imagecall.middleware.terminal import terminal
 from kite import painted, stream, usage
 from painters import raising
 from serving import serve
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from transcript import encode, event, picture
 
@@ -46,6 +46,13 @@ FAILED = event("failed", response={"id": "r", "error": {"code": "server_error", 
             "the endpoint answered with status 500: No.",
             None,
         ),
+        (answers(Response(status_code=301)), "the endpoint answered with status 301: no reason given", None),
+        (answers(Response(b" \n", 502)), "the endpoint answered with status 502: no reason given", None),
+        (
+            answers(JSONResponse({"error": {"message": None}}, 500)),
+            "the endpoint answered with status 500: no reason given",
+            None,
+        ),
         (sse(encode([FAILED])), "no", "server_error"),
         (sse(b""), "the answer ended before the response did", None),
         (sse(encode(stream(spent=usage(1, 1)))), "the model made no picture", None),
@@ -74,6 +81,28 @@ def test_why_there_is_no_picture_is_told_in_one_line(
     assert " ".join(report["error"]["message"].split()) == told.err.removeprefix("imagecall: ").strip()
     assert report["error"]["code"] == code
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-mine\n", "sk-\tmine", "sk-m\N{LATIN SMALL LETTER E WITH ACUTE}", "sk-\udcff"]
+)
+def test_a_key_that_no_header_can_carry_is_told_by_its_variables_name_before_anybody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, here: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    asked: list[Scope] = []
+
+    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await live(receive, send)
+        else:
+            asked.append(scope)
+
+    monkeypatch.setenv("IMAGECALL_API_KEY", key)
+    with serve(endpoint) as url:
+        assert run(monkeypatch, "ask", "a cat", "--url", url) == 1
+    problem = "IMAGECALL_API_KEY holds a line break or another character that a key cannot have; "
+    assert capsys.readouterr() == ("", f"imagecall: {problem}set it to the key alone\n")
+    assert asked == []
 
 
 def cut(body: bytes) -> ASGIApp:

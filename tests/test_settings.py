@@ -15,6 +15,8 @@ from model_server import ModelServer
 from painters import Painter
 from pydantic import SecretStr
 
+HERE = Path(__file__).parent
+
 
 def test_the_defaults_are_the_documented_ones() -> None:
     assert load_settings({}).model_dump() == {
@@ -106,7 +108,20 @@ def test_every_setting_is_described() -> None:
         ("backend_queue", "0", 0.0),
         ("keep_metadata", "1", True),
         ("fetch_hosts", "*.example.com,a.example", ("*.example.com", "a.example")),
-        ("workspace_dir", "/srv/pictures", Path("/srv/pictures")),
+        (
+            "cors_origins",
+            "*,null,file://,http://localhost:3000,http://[::1]:80,app://obsidian.md",
+            ("*", "null", "file://", "http://localhost:3000", "http://[::1]:80", "app://obsidian.md"),
+        ),
+        ("cors_origins", "", ()),
+        (
+            "fetch_hosts",
+            "*:*,[2001:db8::1]:8443,img-?.example",
+            ("*:*", "[2001:db8::1]:8443", "img-?.example"),
+        ),
+        ("workspace_dir", str(HERE), HERE),
+        ("artifact_dir", str(HERE), HERE),
+        ("artifact_dir", str(HERE / "made" / "later"), HERE / "made" / "later"),
     ],
 )
 def test_a_variable_sets_what_its_keyword_would(
@@ -167,6 +182,74 @@ def test_a_wrong_setting_is_named_in_one_line(given: dict[str, Any], message: st
     with pytest.raises(SettingsError) as caught:
         load_settings(given)
     assert str(caught.value) == message
+
+
+ORIGIN = (
+    "should be an origin as browsers write it, such as https://app.example or http://localhost:3000, "
+    "in small letters and with nothing behind the host or port; or * or null"
+)
+PATH = "should be a path that begins with /, such as /v1/responses"
+HOST = "should be a host without scheme or path, such as images.example.com, *.example.com or a.example:8443"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("cors_origins", "page.example", f"Entry 1 {ORIGIN}"),
+        ("cors_origins", "https://a.example, https://page.example/", f"Entry 2 {ORIGIN}"),
+        ("cors_origins", "https://page.example/app", f"Entry 1 {ORIGIN}"),
+        ("cors_origins", "https://a.example https://b.example", f"Entry 1 {ORIGIN}"),
+        ("cors_origins", "https://*.example", f"Entry 1 {ORIGIN}"),
+        ("cors_origins", "https://Page.example", f"Entry 1 {ORIGIN}"),
+        ("cors_origins", "https://page.example:", f"Entry 1 {ORIGIN}"),
+        ("cors_origins", ("*", ""), f"Entry 2 {ORIGIN}"),
+        ("paths", "/v1/responses,responses", f"Entry 2 {PATH}"),
+        ("paths", "https://page.example/v1/responses", f"Entry 1 {PATH}"),
+        ("paths", ("",), f"Entry 1 {PATH}"),
+        ("fetch_hosts", "a.example,https://b.example", f"Entry 2 {HOST}"),
+        ("fetch_hosts", "a.example/pictures", f"Entry 1 {HOST}"),
+        ("fetch_hosts", "me@a.example", f"Entry 1 {HOST}"),
+        ("fetch_hosts", ("",), f"Entry 1 {HOST}"),
+        (
+            "workspace_dir",
+            HERE / "nowhere",
+            "Input should be a folder that exists; make it, or mend the path",
+        ),
+        ("workspace_dir", __file__, "Input should be a folder that exists; make it, or mend the path"),
+        ("artifact_dir", __file__, "Input should be a folder, not a file; name another path"),
+    ],
+)
+def test_what_could_never_match_or_work_is_refused_in_one_line(name: str, value: Any, reason: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings({name: value})
+    assert str(caught.value) == f"{name} (IMAGECALL_{name.upper()}): {reason}."
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, field in Settings.model_fields.items() if field.default is None]
+)
+def test_an_empty_variable_leaves_an_optional_setting_unset(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"IMAGECALL_{name.upper()}", "")
+    assert getattr(load_settings({}), name) is None
+    assert getattr(load_settings({name: ""}), name) is None
+
+
+def test_a_keyword_beats_an_empty_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IMAGECALL_BACKEND", "")
+    assert load_settings({"backend": "scene"}).backend == "scene"
+
+
+@pytest.mark.parametrize("routes", ['{"flux*": ""}', '{"flux*": {"backend": ""}}'])
+def test_a_route_must_name_a_backend(routes: str) -> None:
+    with pytest.raises(SettingsError, match=r"^backend .* should be 'scene', 'openai' or 'mcp'"):
+        ImageGenerationMiddleware(ModelServer(), routes)
+
+
+def test_an_empty_variable_is_an_empty_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IMAGECALL_BACKEND_PASS_ON", "")
+    assert load_settings({}).backend_pass_on == ()
 
 
 def test_a_wrong_variable_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

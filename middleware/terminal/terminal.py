@@ -82,10 +82,12 @@ async def ask_for_picture(request: dict[str, Any], answer: PictureAnswer, *, url
     Raises:
         NoPictureError: no picture came, and why. What went wrong after a picture came is told by
             `answer.problem`.
+        ValueError: IMAGECALL_API_KEY holds what no key can have.
     """
+    headers = _key(url)
     async with _endpoint(url) as app:
         try:
-            told = await post(app, _PATH, dumps(request), headers=_key(url), on_bytes=answer.feed)
+            told = await post(app, _PATH, dumps(request), headers=headers, on_bytes=answer.feed)
         except UpstreamCutError as error:
             answer.problem = Problem(str(error))
         else:
@@ -124,14 +126,20 @@ async def _endpoint(url: str | None) -> AsyncIterator[ASGIApp]:
 
 def _key(url: str | None) -> Headers:
     """Return the header with the endpoint's key; on a command line everybody on the machine could read it."""
-    key = os.environ.get("IMAGECALL_API_KEY")
+    key = os.environ.get("IMAGECALL_API_KEY", "")
+    if url and not (key.isascii() and key.isprintable()):
+        raise ValueError(
+            "IMAGECALL_API_KEY holds a line break or another character that a key cannot have; "
+            "set it to the key alone"
+        )
     return [(b"authorization", b"Bearer " + key.encode())] if url and key else []
 
 
 def _message(body: bytes) -> str:
+    message = body[:300].decode(errors="replace")
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(loads(body)["error"]["message"])
-    return body[:300].decode(errors="replace")
+        message = str(loads(body)["error"]["message"] or "")
+    return message.strip() or "no reason given"
 
 
 def _code(body: bytes) -> str | None:
