@@ -74,11 +74,8 @@ class Lane:
 
     __slots__ = (
         "_asked",
-        "_before",
-        "_behind",
         "_client",
         "_max_event",
-        "_middle",
         "_number",
         "_said",
         "_same",
@@ -93,7 +90,6 @@ class Lane:
         self._client = client
         self._number = number
         self._asked = asked
-        self._before, self._middle, self._behind = asked
         self._same = told == asked
         self._told = asked if self._same else told  # one of them is enough to keep
         self._max_event = max_event
@@ -108,10 +104,10 @@ class Lane:
         Returns:
             what the client gets for it; nothing if it is not one frame exactly like the others.
         """
-        number, behind = self._number, self._behind
-        tail = self._middle if behind is None else b"%b%d%b" % (self._middle, number, behind)
+        number, (before, middle, behind) = self._number, self._asked
+        tail = middle if behind is None else b"%b%d%b" % (middle, number, behind)
         # Methods that take one argument and no more cost half of `startswith` and its like.
-        rest = frame.removeprefix(self._before)
+        rest = frame.removeprefix(before)
         text = rest.removesuffix(tail)
         if not len(text) < len(rest) < len(frame) <= self._max_event:
             return b""
@@ -171,7 +167,8 @@ class Lane:
 
     def _texts(self, chunk: bytes, start: int) -> list[bytes]:
         """Cut out what stands in the places of the texts, of as many frames as seem to be there."""
-        before, ending = self._before, self._middle if self._behind is None else self._behind
+        before, middle, behind = self._asked
+        ending = middle if behind is None else behind
         last = chunk.rfind(ending + before, start, start + _RUN)
         if last < 0:
             return []

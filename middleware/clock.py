@@ -96,9 +96,7 @@ class Clock:
             on_cut()
             group.create_task(end())
 
-        settings = self._settings
-        late = settings.response_timeout + settings.disconnect_grace
-        return asyncio.get_running_loop().call_later(late, cut)
+        return asyncio.get_running_loop().call_later(self._settings.client_patience, cut)
 
     def _silent_since(self, now: float) -> float:
         """Tell when the model server last said something; `now` while a client takes it in."""

@@ -50,9 +50,7 @@ class Exchange:
     Args:
         shared: what all exchanges share.
         body: turn one's request.
-        scope: of the client's connection.
-        receive: tells when the client has gone.
-        send: takes an answer that is passed on.
+        scope, receive, send: of the client's connection.
         translator: joins the turns.
         sink: takes the events.
         observed: shows the response to operators.

@@ -103,7 +103,7 @@ def listening(host: str, port: int, settings: Settings) -> tuple[socket.socket, 
     except OSError as error:
         reason = str(error.strerror).partition(" (while")[0]
         raise OSError(f"cannot listen on {host}:{port} ({reason}); choose --host and --port") from error
-    patience = (settings.response_timeout + settings.disconnect_grace) * 1_000
+    patience = settings.client_patience * 1_000
     if hasattr(socket, "TCP_USER_TIMEOUT") and patience < _LONGEST:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, math.ceil(patience))
     name = f"[{host}]" if ":" in host else host

@@ -268,6 +268,11 @@ class Settings(BaseSettings):
     def _route(cls, value: object) -> object:
         return json_object(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
 
+    @property
+    def client_patience(self) -> float:
+        """Seconds after which a client is cut off that takes nothing of its response and does not go."""
+        return self.response_timeout + self.disconnect_grace
+
     def limits(self) -> Limits:
         """Return what the translator needs of the limits."""
         return Limits(

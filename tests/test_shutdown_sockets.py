@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from asgi import lifespan, middleware
+from imagecall.middleware import ImageGenerationMiddleware
 from imagecall.middleware.shutdown import STOPPING
 from jobs import asked, begun, ended, running
 from model_server import KITE_TURNS, Answer, ModelServer
@@ -25,6 +26,20 @@ def farewell(client: Any) -> tuple[int, str]:
     last = client.messages[-1]
     assert last["type"] == "websocket.close"
     return last["code"], last["reason"]
+
+
+async def _read_slowly_while_it_stops(app: ImageGenerationMiddleware) -> Any:
+    """Ask, and take nothing from the first word on until the server has begun to stop."""
+    async with connected(app, stays=True) as client:
+        await settle()
+        client.reads.clear()
+        client.sent_to.clear()
+        client.say({"type": "response.create", "model": "m", "input": "Hello."})
+        await client.sent_to.wait()
+        app.shutdown.begin()
+        await settle()
+        client.reads.set()
+    return client
 
 
 async def test_a_websockets_response_ends_at_once_since_servers_close_such_connections_first() -> None:
@@ -89,30 +104,14 @@ async def test_what_is_the_model_servers_own_ends_in_an_error_on_a_websocket() -
 
 async def test_a_client_that_reads_slowly_hears_nothing_of_a_response_behind_its_end() -> None:
     app = middleware(ModelServer(Answer([b"".join(KITE_TURNS[1])])), Painter())
-    async with connected(app, stays=True) as client:
-        await settle()
-        client.reads.clear()
-        client.sent_to.clear()
-        client.say({"type": "response.create", "model": "m", "input": "Hello."})
-        await client.sent_to.wait()
-        app.shutdown.begin()
-        await settle()
-        client.reads.set()
+    client = await _read_slowly_while_it_stops(app)
     assert client.types == ["response.created", "error"]
     assert farewell(client) == (1012, STOPPING)
 
 
 async def test_a_refusal_on_its_way_to_a_client_is_all_that_it_hears_of_a_response() -> None:
     app = middleware(ModelServer(Answer([b"no"], 429)), Painter())
-    async with connected(app, stays=True) as client:
-        await settle()
-        client.reads.clear()
-        client.sent_to.clear()
-        client.say({"type": "response.create", "model": "m", "input": "Hello."})
-        await client.sent_to.wait()
-        app.shutdown.begin()
-        await settle()
-        client.reads.set()
+    client = await _read_slowly_while_it_stops(app)
     assert client.events == [error(429, "no")]
     assert farewell(client) == (1012, STOPPING)
 

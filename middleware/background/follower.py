@@ -27,7 +27,7 @@ async def cut_off_late(settings: Settings, response_id: str) -> AsyncGenerator[N
         settings: the limits.
         response_id: which response it follows.
     """
-    limit = asyncio.timeout(settings.response_timeout + settings.disconnect_grace)
+    limit = asyncio.timeout(settings.client_patience)
     try:
         async with limit:
             yield
