@@ -20,9 +20,11 @@ from .wire import dumps
 
 __all__ = ["Lane"]
 
-_DELTA = re.compile(rb'"delta": ?')
-_NUMBER = re.compile(rb'"sequence_number": ?(\d+)(?=[,}])')
+_DELTA = re.compile(rb'"delta"\s*:\s*')
+_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+(?=[,}]))?')
 
+
+_QUOTE = ord('"')
 
 _RUN = 64 << 10
 """Bytes of the frames that are taken at once: what is cut out of more leaves the processor's caches."""
@@ -115,7 +117,7 @@ class Lane:
             said = loads(text)
         except JSONDecodeError:
             return b""
-        if type(said) is not str:
+        if not text[0] == text[-1] == _QUOTE:  # JSON lets line ends stand beside a string
             return b""
         # A string and nothing but: so the frame is just what it seems to be.
         client = self._client
@@ -145,6 +147,8 @@ class Lane:
         # Put together again and compared with what came, nothing can have been overlooked.
         frames = self._asked.render(texts, number)
         if not texts or not chunk.startswith(frames, start) or len(frames) > self._max_event:
+            return b"", start
+        if b"\r" in frames:  # a line end to its reader, beside a string or anywhere
             return b"", start
         try:
             # No string holds a line end, so each text is at least one value of its own.
@@ -202,6 +206,8 @@ class Lane:
         """
         part = event.item.last_part
         assert part is not None
+        if b"\n" in frame.data:  # several lines of the server's: not known how they were divided
+            return None
         text = dumps(event.payload["delta"])
         received = encode(frame.event, frame.data) if frame.event else b"data: %b\n\n" % frame.data
         asked = _shape(received, text)
@@ -212,15 +218,15 @@ class Lane:
 
 
 def _shape(frame: bytes, text: bytes) -> tuple[_Shape, int] | None:
-    """Take the text and the number out of a frame, if each stands there once, and in this order."""
-    places = [found.end() for found in _DELTA.finditer(frame) if frame.startswith(text, found.end())]
+    """Take the text and the number out of a frame, if each could stand there only once, and in this order."""
+    places = [found.end() for found in _DELTA.finditer(frame)]
     numbers = list(_NUMBER.finditer(frame))
-    if len(places) != 1 or len(numbers) > 1:
+    if len(places) != 1 or not frame.startswith(text, places[0]) or len(numbers) > 1:
         return None
     begin, end = places[0], places[0] + len(text)
     if not numbers:
         return _Shape(frame[:begin], frame[end:], None), 0
     low, high = numbers[0].span(1)
-    if low < end:
+    if low < end:  # or it is no plain number
         return None
     return _Shape(frame[:begin], frame[end:low], frame[high:]), int(numbers[0][1])

@@ -58,10 +58,10 @@ class Client:
         """
         message, self._first = self._first, {}
         body: bytes = message.get("body", b"")
-        if message.get("more_body") or len(body) > _AT_ONCE:
+        if message.get("more_body"):
             return self._upload(message)
         self._watch()
-        return body or None
+        return _whole(body) if len(body) > _AT_ONCE else body or None
 
     def let_go(self) -> None:
         """Take no more notice of it. Servers report every end as a departure."""
@@ -89,3 +89,7 @@ class Client:
 
     def _leave(self) -> None:
         self._stay.reschedule(0)
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body

@@ -86,7 +86,9 @@ async def test_a_response_in_the_background_is_there_when_redis_is_back(
         while response.get("status") != "completed":
             client = await world.ask(path=f"/v1/responses/{queued['id']}", method="GET")
             assert client.whole
-            response = json.loads(client.body)
+            # A Redis that was killed has forgotten it: until it is kept again the model server is asked.
+            if not client.body.startswith(b"event: "):
+                response = json.loads(client.body)
             assert response.get("status") in (None, "queued", "in_progress", "completed")
         assert response["output"][0]["result"]
         await world.is_well()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -217,12 +218,42 @@ def test_what_would_be_written_in_another_way_makes_its_whole_run_go_one_by_one(
         ['"a"', "7", "null"],
         ['"a"', '"b","delta":"c"', '"d"'],
         ['"a"', ' "b" ', '\t"c"'],
+        ['"a"', '\r"b"', '"c"'],
+        ['"a"', '"b"\r', '"c"'],
+        ['"a"', '\n"b"', '"c"'],
+        ['"a"', '"b"\n', '"c"'],
     ],
 )
 def test_no_run_of_frames_is_taken_that_are_whole_only_together(values: list[str]) -> None:
     body = _told(["plain", *(f"#{place}#" for place, _ in enumerate(values)), " plain", " again"])
     for place, value in enumerate(values):
         body = body.replace(f'"#{place}#"'.encode(), value.encode())
+    _both_ways(ask(), body)
+    _both_ways(ask(), turn(painting("a kite")), body)
+    frames = body.split(b"\n\n")
+    _both_ways(ask(), body, split=lambda _: [frame + b"\n\n" for frame in frames])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "first", "later"),
+    [
+        (rb'"delta":("\w+")', rb'"x":{"delta":\1},"delta" :"fox"', None),
+        (rb'"delta":("\w+")', rb'"x":{"delta":\1},"delta":"\\u0066ox"', None),
+        (rb'"delta":("\w+")', rb'"delta":\ndata: \1', rb'"delta":\n\1'),
+        (rb'"delta":("\w+")', rb'"delta":\1\ndata: ', rb'"delta":\1\n'),
+        (rb'"sequence_number":(\d+)(?=.*delta)', rb'"x":{"sequence_number":\1},"sequence_number" :4', None),
+        (rb'"sequence_number":(\d+)(?=.*delta)', rb'"sequence_number":"\1"', None),
+    ],
+)
+def test_nothing_wrong_is_learnt_from_a_frame_whose_text_or_number_could_stand_elsewhere(
+    pattern: bytes, first: bytes, later: bytes | None
+) -> None:
+    body = _told(["fox", "fox", "cat", "dog", "fox"])
+    start, delta, rest = body.partition(b"event: response.output_text.delta")
+    one, end, others = (delta + rest).partition(b"\n\n")
+    changed = re.sub(pattern, first, one, count=1)
+    assert changed != one
+    body = start + changed + end + re.sub(pattern, later or first, others)
     _both_ways(ask(), body)
     _both_ways(ask(), turn(painting("a kite")), body)
 

@@ -20,6 +20,7 @@ from loopback import (
     read_request,
 )
 from starlette.types import Message
+from waiting import no_hanging
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,22 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_the_upstrea
             await upstream.reader.readuntil(b"4\r\nhalf\r\n")
             client.say("http.disconnect")
             assert await upstream.rest() == b""
+        upstream.released.set()
+    assert client.rest() == []
+
+
+async def test_a_client_that_has_sent_all_of_a_large_body_may_leave_while_nobody_reads_it() -> None:
+    upstream = Upstream()
+    async with raw_server(upstream.serve) as url, aclosing(ProxyApp(url)) as app:
+        size = 20 << 20
+        client = Client(app, http_scope(headers=[(b"content-length", b"%d" % size)]))
+        client.send_body(b"x" * size)
+        with no_hanging() as deadline:
+            async with deadline, asyncio.TaskGroup() as group:
+                group.create_task(client.run())
+                await upstream.connected.wait()
+                upstream.writer.transport.pause_reading()
+                client.say("http.disconnect")
         upstream.released.set()
     assert client.rest() == []
 
