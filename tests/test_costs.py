@@ -15,7 +15,7 @@ from imagecall.middleware.backends.base import ImageRequest, OnPartial
 from model_server import JSON, KITE_TURNS, Answer, ModelServer, saying, whole
 from PIL import Image
 from starlette.types import Message
-from test_lanes import _parsed_deltas
+from ways import parsed_deltas
 
 _SIDE = 1_000
 
@@ -37,7 +37,7 @@ class _Noise:
 async def test_each_chunk_of_a_text_is_one_send_and_none_but_the_first_is_parsed() -> None:
     words = [f" word{count}" for count in range(200)]
     turn = saying(*words)
-    with _parsed_deltas() as parsed:
+    with parsed_deltas() as parsed:
         async with conversation(middleware(ModelServer(turn), _Noise()), draw()) as client:
             await client.heard_all()
     bodies = [message["body"] for message in client.messages if message["type"] == "http.response.body"]
